@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import json
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,12 +21,11 @@ from bench.harness.measures import machine
 from bench.quality import editor
 from bench.quality.editor import Contender, Metered
 from mercury_engine import model_folders
-from mercury_engine.api import Draft, InfillRequest
+from mercury_engine.api import Draft, Gap
 from mercury_engine.autoregressive.answer import ContinuationQuestion
 from mercury_engine.autoregressive.asking import Asking
 from mercury_engine.autoregressive.engine import AutoregressiveEngine
 from mercury_engine.model.config import TOKENIZER_FILE
-from mercury_engine.prompts.line_ends import with_line_feeds
 from mercury_engine.record import read_record
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 from mercury_ls.serve.in_process import InProcessClient
@@ -47,9 +46,10 @@ class Overheard(Metered):
         self.question: ContinuationQuestion | None = None
         self._asking = asking
 
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
-        self.question = self._asking.question(with_line_feeds(request), 0, self.info().context_tokens)
-        return super().infill(request)
+    def fill(self, gap: Gap) -> Generator[Draft]:
+        assert self._asking.dialect, "it is asked about models that complete code"
+        self.question = self._asking.about_gap(self._asking.dialect, gap, self.info().context_tokens)
+        return super().fill(gap)
 
 
 class Pair(Struct, frozen=True):

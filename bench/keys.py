@@ -25,7 +25,20 @@ from msgspec import Struct, field
 
 from bench.harness.measures import machine
 from bench.harness.random_keys import LaidOut, laid_out, leaks, random_code, random_key, random_names
-from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineInfo, InfillRequest, Snippet
+from mercury_engine.api import (
+    ChatReply,
+    ChatRequest,
+    Draft,
+    EngineInfo,
+    Gap,
+    Opinions,
+    Proposals,
+    Question,
+    Region,
+    Regions,
+    Rewrites,
+    Snippet,
+)
 from mercury_engine.remote import asking
 from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.documents import Snapshot
@@ -53,7 +66,8 @@ ELSEWHERE = EngineInfo(
     model="strong",
     device="http",
     context_tokens=4096,
-    answers=("line", "block", "region", "proposal"),
+    rewrites=True,
+    judges=True,
     address="https://models.example.org",
     strong=True,
 )
@@ -71,10 +85,10 @@ class Campaign(Struct):
 
 
 class Sent(Struct, frozen=True):
-    """A request that leaves, and the path by which it came about."""
+    """A question that leaves, and the path by which it came about."""
 
     path: str
-    request: InfillRequest
+    question: Question
 
 
 class Elsewhere:
@@ -91,10 +105,16 @@ class Elsewhere:
 
     async def close(self) -> None: ...
 
-    async def warm(self, request: InfillRequest) -> None: ...
+    async def warm(self, question: Gap | Regions) -> None: ...
 
-    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        raise AssertionError("requests are read before they are sent")
+    def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
+        raise AssertionError("questions are read before they are sent")
+
+    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
+        raise AssertionError("questions are read before they are sent")
+
+    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
+        raise AssertionError("questions are read before they are sent")
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
         raise AssertionError("no conversation leaves this machine")
@@ -126,10 +146,10 @@ def attack(numbers: Sequence[int]) -> Campaign:
 
 
 def _read(campaign: Campaign, number: int, key: LaidOut, sent: Sent) -> None:
-    told = _told(sent.request)
+    told = _told(sent.question)
     campaign.requests[sent.path] += 1
     campaign.bytes += len(told)
-    leaked = leaks(told, key.secrets) and leaks(_told(asking.masked(sent.request)), key.secrets)
+    leaked = leaks(told, key.secrets) and leaks(_told(_masked(sent.question)), key.secrets)
     if leaked:
         campaign.leaked[sent.path] += sum(map(len, leaked))
         command = f"python -m bench.keys --layouts 1 --first {number}"
@@ -137,8 +157,19 @@ def _read(campaign: Campaign, number: int, key: LaidOut, sent: Sent) -> None:
             campaign.shown.append(f"{sent.path}, {key.layout}: {leaked[0]!r} is in the request: {command}")
 
 
-def _told(request: InfillRequest) -> str:
-    return msgspec.json.encode(request).decode()
+def _masked(question: Question) -> Question:
+    """As a server on another machine would be told."""
+    if isinstance(question, Gap):
+        return asking.masked_gap(question)
+    if isinstance(question, Regions):
+        return asking.masked_regions(question)
+    proposed = (Region(one.region.path, one.region.language, one.text) for one in question.proposals)
+    regions = (*(one.region for one in question.proposals), *proposed)
+    return asking.masked_regions(Regions(session="", edits=question.edits, regions=regions, cursor=0))
+
+
+def _told(question: Question) -> str:
+    return msgspec.json.encode(question).decode()
 
 
 def _sent_by_editor(rng: random.Random, key: LaidOut, folder: Path) -> Iterator[Sent]:
@@ -198,11 +229,11 @@ def _asked(rng: random.Random, questions: Questions, snapshot: Snapshot, offset:
         FileDiagnostic(offset, offset, f'Cannot find name "{quoted}".'),
     )
     question = questions.completion(snapshot, offset, invoked=True)
-    yield Sent("completion", questions.engine.cleared(suggest.request(question, Target(offset, offset, "block"))))
-    rewrite = region.request(question, snapshot, offset, about)
+    yield Sent("completion", questions.engine.cleared(suggest.gap_at(question, Target(offset, offset, block=True))))
+    rewrite = region.regions_at(question, snapshot, offset, about)
     yield Sent("rewrite", questions.engine.cleared(rewrite))
     after = Candidate(snapshot.uri, offset, offset, "x", "replace", None, {})
-    yield Sent("opinion", questions.engine.cleared(opinion.request(NextQuestion.of(question), [(after,)])))
+    yield Sent("opinion", questions.engine.cleared(opinion.proposals(NextQuestion.of(question), [(after,)])))
 
 
 async def _sent_over_http(rng: random.Random, key: LaidOut) -> list[Sent]:
@@ -213,8 +244,8 @@ async def _sent_over_http(rng: random.Random, key: LaidOut) -> list[Sent]:
     beside = Text("a.py", random_code(rng, 10, names), 0, "python", (Snippet("keys.py", text),))
     service, sent = Service(Elsewhere(), SETTINGS), []
     for path, asked in (("HTTP", Text("keys.py", text, cursor, "python")), ("HTTP, beside", beside)):
-        if request := await service.context(asked, Wish(invoked=True), ApiClient()):
-            sent.append(Sent(path, request))
+        if gap := await service.context(asked, Wish(invoked=True), ApiClient()):
+            sent.append(Sent(path, gap))
     return sent
 
 

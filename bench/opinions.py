@@ -77,15 +77,15 @@ def judged(case: Case, engine: Local) -> Iterator[Judged]:
     if isinstance(found, Silence):
         return
     somewhat_likely = [candidate for candidate in found if candidate.p_edit >= LEAST_CHANCE]
-    proposals = opinion.by_lines(question, somewhat_likely)[: opinion.MOST_PROPOSALS]
-    if not proposals:
+    bundles = opinion.by_lines(question, somewhat_likely)[: opinion.MOST_PROPOSALS]
+    if not bundles:
         return
-    *_, draft = engine.engine.infill(opinion.request(question, proposals))
-    for proposal, answer in zip(proposals, draft.spans, strict=True):
-        assert answer.confidence, "there is no limit of time here"
-        edits = [TextEdit(candidate.start, candidate.end, candidate.text or "") for candidate in proposal]
-        ranked = log_odds(opinion.chance_by_rule(proposal[0]))
-        yield Judged(ranked, opinion.likelihood(answer), is_exact(case.snapshot.text, edits, wanted))
+    *_, opinions = engine.engine.judge(opinion.proposals(question, bundles))
+    for bundle, likelihood in zip(bundles, opinions.likelihoods, strict=True):
+        assert likelihood is not None, "there is no limit of time here"
+        edits = [TextEdit(candidate.start, candidate.end, candidate.text or "") for candidate in bundle]
+        ranked = log_odds(opinion.chance_by_rule(bundle[0]))
+        yield Judged(ranked, likelihood, is_exact(case.snapshot.text, edits, wanted))
 
 
 def fit(proposals: Sequence[Judged], names: Sequence[str] = NAMES) -> dict[str, float]:

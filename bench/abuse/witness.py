@@ -5,12 +5,11 @@ python -m bench.abuse.witness serve FILE     into FILE
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 from bench.abuse.hostile import CANARY
-from mercury_engine.api import InfillRequest
+from mercury_engine.api import Draft, Gap, Question, Regions
 from mercury_engine.fake import FakeEngine
 from mercury_ls.serve import daemon
 
@@ -22,16 +21,16 @@ class Witness(FakeEngine):
         super().__init__(pause=lambda step: None)
         self._seen = seen
 
-    def infill(self, request: InfillRequest) -> Iterator[Any]:
-        self._look(request)
-        return super().infill(request)
+    def fill(self, gap: Gap) -> Generator[Draft]:
+        self._look(gap)
+        return super().fill(gap)
 
-    def warm(self, request: InfillRequest) -> Iterator[None]:
-        self._look(request)
-        return super().warm(request)
+    def warm(self, question: Gap | Regions) -> Generator[None]:
+        self._look(question)
+        return super().warm(question)
 
-    def _look(self, request: InfillRequest) -> None:
-        if CANARY in (told := repr(request)):
+    def _look(self, question: Question) -> None:
+        if CANARY in (told := repr(question)):
             around = re.search(rf".{{0,60}}{CANARY}.{{0,20}}", told)
             with open(self._seen, "a", encoding="utf-8") as file:
                 file.write(f"the engine was told of a hidden file: {around and around[0]}\n")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from bench.kernels.clock import replayed_us
-from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.api import Gap
 from mercury_engine.decode.canvas import Canvas, fuse, masked
 from mercury_engine.engine import Resources, open_engine
 from mercury_engine.model.config import ModelConfig
@@ -187,14 +187,18 @@ def served(folder: Path, sessions: int) -> dict[str, float]:
     """Completions for this many clients by the whole engine, taking turns as in the server."""
     engine = open_engine(folder, Resources(device="gpu"))
 
-    def asked(number: int) -> InfillRequest:
-        text = f"def area_{number}(width, height):\n    return "
-        window = Window(f"area_{number}.py", "python", text + "\n")
-        spans = (Span(0, len(text), len(text), "line"),)
-        return InfillRequest(session=str(number), windows=(window,), spans=spans, invoked=False)
+    def asked(number: int) -> Gap:
+        return Gap(
+            session=str(number),
+            path=f"area_{number}.py",
+            language="python",
+            before=f"def area_{number}(width, height):\n    return ",
+            after="\n",
+            invoked=False,
+        )
 
     def turns() -> float:
-        waiting = deque(engine.infill(asked(number)) for number in range(sessions))
+        waiting = deque(engine.fill(asked(number)) for number in range(sessions))
         started = time.perf_counter()
         while waiting:
             one = waiting.popleft()

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,13 +29,13 @@ from msgspec.structs import replace
 from bench.harness.measures import machine
 from bench.next_edit.cases import Case, cases, verdict
 from mercury_engine import model_folders
-from mercury_engine.api import Draft, Engine, InfillRequest
+from mercury_engine.api import Engine, Opinions, Proposals, Regions, Rewrites
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.budgets import USUAL_BAR
 from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
-from mercury_ls.completion.suggest import asked_modes
+from mercury_ls.completion.suggest import judges_in_time
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.pipeline import next_edits
@@ -47,6 +48,9 @@ from mercury_training.evaluate.metrics import delta_chrf, exact, wilson
 RESAMPLED = 2000
 
 
+Told = TypeVar("Told", Rewrites, Opinions)
+
+
 class Local:
     """An engine of this process, as the straight path wants it; it counts what it does."""
 
@@ -55,11 +59,17 @@ class Local:
         self.forwards = 0
         self.processor_seconds = 0.0
 
-    async def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
+    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
+        return self._counted(self.engine.rewrite(regions))
+
+    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
+        return self._counted(self.engine.judge(proposals))
+
+    async def _counted(self, answers: Iterable[Told]) -> AsyncGenerator[Told]:
         step, began = 0, time.process_time()
-        for draft in self.engine.infill(request):
-            step = draft.step
-            yield draft
+        for answer in answers:
+            step = answer.step
+            yield answer
         self.forwards += step
         self.processor_seconds += time.process_time() - began
 
@@ -179,7 +189,8 @@ def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQue
         budget=ContextBudget(info.context_tokens, info.characters_per_token) if info else ContextBudget(),
         session="bench",
         bar=bar,
-        modes=asked_modes(info),
+        rewrites=info is not None and info.rewrites,
+        judges=info is not None and judges_in_time(info),
     )
 
 

@@ -17,7 +17,7 @@ from bench.harness.client import Client, initialize
 from bench.harness.wire import frame
 from bench.oracle.desk import NAME, Desk
 from bench.oracle.server import Options, OracleServer, Piece, answered, gap_of, oracle_of, spoken
-from mercury_engine.api import Draft, InfillRequest
+from mercury_engine.api import Draft, Gap, Opinions, Proposals, Regions, Rewrites
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote.engine import SLICE_SECONDS, RemoteEngine
 from mercury_engine.remote.http import HttpClient
@@ -145,10 +145,16 @@ class _VirtualEngine:
 
     async def close(self) -> None: ...
 
-    async def warm(self, request: InfillRequest) -> None: ...
+    async def warm(self, question: Gap | Regions) -> None: ...
 
-    async def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        latest, drafts = None, self._engine.infill(request, wait=lambda: 0.0)
+    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
+        raise AssertionError("it only fills gaps")
+
+    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
+        raise AssertionError("it only fills gaps")
+
+    async def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
+        latest, drafts = None, self._engine.fill(gap, wait=lambda: 0.0)
         try:
             for draft in drafts:
                 if draft is not latest and (draft.step or draft.final):

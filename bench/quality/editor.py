@@ -2,7 +2,7 @@
 engine."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bench.next_edit.cases import Case
 from bench.quality.projects import PATIENCE_SECONDS, CheckedOutProject
-from mercury_engine.api import Draft, Effort, Engine, EngineInfo, InfillRequest
+from mercury_engine.api import Draft, Effort, Engine, EngineInfo, Gap, Regions
 from mercury_engine.autoregressive.engine import AutoregressiveEngine
 from mercury_engine.engine import MercuryEngine
 from mercury_ls.code.edits import TextEdit, applied
@@ -40,7 +40,7 @@ class AnswerCost(Struct, frozen=True):
     drafts: tuple[str, ...]
 
 
-class Metered:
+class Metered(Engine):
     """An engine that reads the context before it answers, as after a pause in typing, and measures the cost."""
 
     def __init__(self, engine: Engine) -> None:
@@ -52,14 +52,14 @@ class Metered:
         cost, self._cost = self._cost, None
         return cost
 
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+    def fill(self, gap: Gap) -> Generator[Draft]:
         began = time.perf_counter()
-        for _ in self._engine.warm(request):
+        for _ in self._engine.warm(gap):
             pass
         read, before = time.perf_counter(), _work(self._engine)
         drafts: dict[int, str] = {}
-        for draft in self._engine.infill(request):
-            drafts[draft.step] = draft.spans[0].text
+        for draft in self._engine.fill(gap):
+            drafts[draft.step] = draft.text
             if draft.final:
                 self._note([*drafts.values()], draft.step, before, began, read)
             yield draft
@@ -75,8 +75,8 @@ class Metered:
             tuple(drafts),
         )
 
-    def warm(self, request: InfillRequest) -> Iterator[None]:
-        return self._engine.warm(request)
+    def warm(self, question: Gap | Regions) -> Generator[None]:
+        return self._engine.warm(question)
 
     def info(self) -> EngineInfo:
         return self._engine.info()

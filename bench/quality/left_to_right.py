@@ -4,17 +4,19 @@ It gets the rows that our engine lays out, and chooses tokens and presents answe
 forward, and it has no copy bias, so its answers differ from ours.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from itertools import count
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, EngineInfo, InfillRequest
-from mercury_engine.decode.answer import HoleAnswer, Presentation
+from mercury_engine.api import Draft, Engine, EngineInfo, Gap, Regions
+from mercury_engine.decode.answer import GapAnswer, Presentation
 from mercury_engine.decode.choice import Chooser
 from mercury_engine.decode.confidence import read_calibration
+from mercury_engine.decode.ending import indentation
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS
 from mercury_engine.engine import BAR
 from mercury_engine.model.config import TOKENIZER_FILE, read_config
@@ -32,7 +34,7 @@ class Reader(Protocol):
     def keep(self, length: int) -> None: ...
 
 
-class LeftToRight:
+class LeftToRight(Engine):
     """Greedy, one forward per token; the common prefix with the last request is not read again. `folder` has our model,
     whose config and tokenizer are needed here."""
 
@@ -45,36 +47,36 @@ class LeftToRight:
         self._info = EngineInfo(name, config.name, f"cpu, {precision}", config.context)
         self._read: list[int] = []
 
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
-        row = self.row(request)
-        answer, probability = self._answer(request, row), 1.0
+    def fill(self, gap: Gap) -> Generator[Draft]:
+        row = self.row(gap)
+        answer, probability = self._answer(gap, row), 1.0
         logits_V = self._reach(row.ids.tolist())
         for step in count(1):
             choice = self._chooser.best(logits_V, answer.typed)
             answer.add(choice)
             probability *= choice.probability
-            final = answer.done or (request.effort == "low" and probability < HOPELESS)
-            yield Draft(step, (self._presentation.show(answer, answer.decoded(), "", bar=request.bar),), final)
+            final = answer.done or (gap.effort == "low" and probability < HOPELESS)
+            yield replace(self._presentation.show(answer, answer.decoded(), bar=gap.bar), step=step, final=final)
             if final:
                 return
             logits_V = self._append([choice.token])
 
-    def warm(self, request: InfillRequest) -> Iterator[None]:
-        self._reach(self.row(request).ids.tolist()[:-1])
-        yield
+    def warm(self, question: Gap | Regions) -> Generator[None]:
+        if isinstance(question, Gap):
+            self._reach(self.row(question).ids.tolist()[:-1])
+            yield
 
     def info(self) -> EngineInfo:
         return self._info
 
-    def row(self, request: InfillRequest) -> LayoutRow:
-        if len(request.spans) != 1 or request.spans[0].start != request.spans[0].end:
-            raise EngineError("this peer continues one place; ask one of our own engines for next edits")
-        return lay_out(self._tokenizer, request, freeze(self._tokenizer, request, self._budget), self._budget)
+    def row(self, gap: Gap) -> LayoutRow:
+        return lay_out(self._tokenizer, gap, freeze(self._tokenizer, gap, self._budget), self._budget)
 
-    def _answer(self, request: InfillRequest, row: LayoutRow) -> HoleAnswer:
-        span = request.spans[0]
-        wanted = min(span.budget, LOW_TOKENS) if request.effort == "low" else span.budget
-        return HoleAnswer(self._tokenizer, row.holes[0], span, max(1, min(wanted, self._budget.context - len(row.ids))))
+    def _answer(self, gap: Gap, row: LayoutRow) -> GapAnswer:
+        wanted = min(gap.most_tokens, LOW_TOKENS) if gap.effort == "low" else gap.most_tokens
+        limit = max(1, min(wanted, self._budget.context - len(row.ids)))
+        margin = indentation(gap.before.rpartition("\n")[2])
+        return GapAnswer(self._tokenizer, row.part, limit, block=gap.block, margin=margin)
 
     def _reach(self, ids: list[int]) -> np.ndarray:
         """Read to the end of `ids`; the last token is always read, for its logits."""

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 from msgspec import Meta, Struct
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 """Part of the socket's name, so that two installed versions never talk to each other."""
 
 Effort = Literal["instant", "low", "medium", "high"]
@@ -37,33 +37,6 @@ class TooLongError(RequestError):
     """The text is longer than the model reads, or than there is memory for."""
 
     kind = "length"
-
-
-class Window(Struct, frozen=True):
-    """A section of one file, from its line `first_line` on. Offsets into it count code points of `text`."""
-
-    path: str
-    language: str
-    text: str
-    first_line: int = 0
-
-
-SpanMode = Literal["line", "block", "edit", "region", "proposal"]
-"""Insert up to the end of the line, insert a block, rewrite these lines, or rewrite what should change around the
-cursor: a `region` is a whole window, of which a next-edit model chooses the lines that it rewrites. Of a `proposal` the
-text is given: the answer is how likely it is that the user makes this of these lines next."""
-
-
-class Span(Struct, frozen=True):
-    """A half-open range of a window that the model may rewrite; `start == end` inserts. `text` is what is proposed
-    there."""
-
-    window: int
-    start: int
-    end: int
-    mode: SpanMode
-    budget: int = 64
-    text: str = ""
 
 
 class Snippet(Struct, frozen=True):
@@ -131,37 +104,91 @@ class Members(Struct, frozen=True):
     role: NameRole = "member"
 
 
-class InfillRequest(Struct, frozen=True, kw_only=True):
-    """Paths are relative to the folder `root`, where it is given; the model never sees `root` itself. `cursor` is an
-    offset in the first span's window, -1 where it is not known; a `region` needs it. `slots`: say what every slot of
-    the draft holds. Unless it is `invoked`, no forward is spent on `members`: they only end an answer before one that
-    cannot exist. `bar`: how likely a completion has to be to be shown; an engine may give the beginning that is.
-    `diagnostics` are for the next-edit models that were trained to read them."""
+class Context(Struct, frozen=True, kw_only=True):
+    """What every question tells. Paths are relative to the folder `root`, where it is given; the model never sees
+    `root` itself. `diagnostics` are for the next-edit models that were trained to read them."""
 
     session: str
-    windows: tuple[Window, ...]
-    spans: tuple[Span, ...]
+    root: str = ""
     snippets: tuple[Snippet, ...] = ()
     edits: tuple[Edit, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-    members: tuple[Members, ...] = ()
-    slots: bool = False
-    invoked: bool = True
-    bar: float = 0.0
-    effort: Effort = "low"
     deadline_ms: float | None = None
-    seed: int = 0
-    root: str = ""
-    cursor: int = -1
 
     @property
-    def proposes(self) -> bool:
-        """Whether it asks for an opinion alone."""
-        return any(span.mode == "proposal" for span in self.spans)
+    def paths(self) -> tuple[str, ...]:
+        """Of the files that it asks about."""
+        return ()
 
-    def old(self, span: Span) -> str:
-        """The text that a span replaces."""
-        return self.windows[span.window].text[span.start : span.end]
+
+class Gap(Context, frozen=True, kw_only=True, tag=True):
+    """Asks for what is missing between two texts of a file: up to the end of the line, or a `block` of lines.
+
+    Unless it is `invoked`, no forward is spent on `members`: they only end an answer before one that cannot exist.
+    `bar`: how likely a completion has to be to be shown; an engine may give the beginning that is. `slots`: say what
+    every slot of the draft holds. Each `seed` asks for another answer.
+    """
+
+    path: str
+    language: str
+    before: str
+    after: str = ""
+    block: bool = False
+    most_tokens: int = 64
+    members: tuple[Members, ...] = ()
+    effort: Effort = "low"
+    seed: int = 0
+    invoked: bool = True
+    bar: float = 0.0
+    slots: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path,)
+
+
+class Region(Struct, frozen=True):
+    """Lines of a file that may be rewritten, and lines around them for reading; `first_line` is the number of the first
+    of all these."""
+
+    path: str
+    language: str
+    old: str
+    above: str = ""
+    below: str = ""
+    first_line: int = 0
+
+
+class Regions(Context, frozen=True, kw_only=True, tag=True):
+    """Asks what the user will make of these regions next. A next-edit model that was trained on one window gets the
+    first region alone, and chooses the lines that it rewrites; the `cursor` is an offset in its old text."""
+
+    regions: tuple[Region, ...]
+    cursor: int
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(region.path for region in self.regions)
+
+
+class Proposal(Struct, frozen=True):
+    """A text that somebody proposes in the place of a region."""
+
+    region: Region
+    text: str
+
+
+class Proposals(Context, frozen=True, kw_only=True, tag=True):
+    """Asks how likely it is that the user makes these edits next."""
+
+    proposals: tuple[Proposal, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(proposal.region.path for proposal in self.proposals)
+
+
+Question = Gap | Regions | Proposals
 
 
 Probability = Annotated[float, Meta(ge=0.0, le=1.001)]
@@ -179,29 +206,54 @@ class Slot(Struct, frozen=True):
     revised: bool = False
 
 
-class Filled(Struct, frozen=True):
-    """The current text of one span; `confidence` has one entry per token, `complete` says that the model ended it.
-    `slots` are given where the request asks for them. `refused` says what is wrong with an answer because of which the
-    old text stays."""
+class Draft(Struct, frozen=True, tag=True):
+    """The current text of a gap after a forward; at `step` 0 the model has written nothing: `unread` counts the prompt
+    tokens not read yet, if that is known. `confidence` has one entry per token, `complete` says that the model ended
+    it. `slots` are given where the question asks for them. `sent` says what went to another program, and where."""
+
+    step: int = 0
+    text: str = ""
+    confidence: tuple[Probability, ...] = ()
+    p_accept: Probability = 0.0
+    complete: bool = False
+    final: bool = False
+    slots: tuple[Slot, ...] = ()
+    sent: str = ""
+    unread: int = 0
+
+
+class Rewritten(Struct, frozen=True):
+    """The current text of a region: the old one until the new one is `complete`. `p_keep` is how likely it is that the
+    old text stays, 0 if that is unknown. `refused` says what is wrong with an answer because of which it stays."""
 
     text: str
     confidence: tuple[Probability, ...] = ()
     p_accept: Probability = 0.0
+    p_keep: Probability = 0.0
     complete: bool = False
-    slots: tuple[Slot, ...] = ()
     refused: str = ""
 
 
-class Draft(Struct, frozen=True):
-    """The current text of every span after one forward; `step` 0 is the old text, while the model has written nothing:
-    `unread` counts the prompt tokens not read yet, if that is known. `sent` says what went to another program, and
-    where."""
+class Rewrites(Struct, frozen=True, tag=True):
+    """The current texts of all regions after a forward; the rest is as in a `Draft`."""
 
     step: int
-    spans: tuple[Filled, ...]
+    regions: tuple[Rewritten, ...]
     final: bool = False
     sent: str = ""
     unread: int = 0
+
+
+Likelihood = Annotated[float, Meta(le=1.0)]
+"""A sum of the logarithms of probabilities."""
+
+
+class Opinions(Struct, frozen=True, tag=True):
+    """How likely the model finds each proposal, None while it has no opinion of it."""
+
+    step: int
+    likelihoods: tuple[Likelihood | None, ...]
+    final: bool = False
 
 
 class ToolCall(Struct, frozen=True):
@@ -229,7 +281,7 @@ class Message(Struct, frozen=True):
     answers: str = ""
 
 
-class ChatRequest(Struct, frozen=True, kw_only=True):
+class ChatRequest(Struct, frozen=True, kw_only=True, tag=True):
     """Asks for the next message of a conversation. `tool_choice` is "auto", "none", "required" or the name of a
     tool. With a `schema`, which is JSON schema as JSON, the answer is JSON that matches it; "{}" is any JSON. The
     text ends before the first of `stops`."""
@@ -248,7 +300,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
     slots: bool = False
 
 
-class ChatReply(Struct, frozen=True):
+class ChatReply(Struct, frozen=True, tag=True):
     """The whole answer after one forward: replace the previous one, since any of it may have been revised. The text
     is `settled` up to that offset. `finish` says why the final answer ended."""
 
@@ -272,15 +324,14 @@ class EngineInfo(Struct, frozen=True):
     """Describes the engine, for `doctor`, the status and the demo.
 
     `batch`: how many concurrent requests it answers in about the time of one. `notes`: what is wrong at the moment,
-    and the remedy. `bytes`: the memory of weights and caches. `answers`: the spans that it can answer. `calibrated`:
-    whether `p_accept` was fitted to this model. `bar`: how likely a completion whose probabilities are told has to be
-    to be shown to a user who types.
-    `address`: of the program that prompts are sent to, "" if they stay in this process. `chats`: whether it answers a
-    `ChatRequest`. `strong`: whether its answers may be as long as it likes. `grows`: whether a draft only adds to the
-    one before, so that its text can be shown. `metered`: whether an answer may cost money. `reads_per_second`: the
-    tokens of a prompt, 0 if unknown. `awaited_tokens`: those that an answer at a new place waits for, 0 for all.
-    `first_line_ms`: until the first line there, 0 if unknown. `prompts` counts the tokens of prompts so far: `reused`,
-    `awaited`, and read `ahead`.
+    and the remedy. `bytes`: the memory of weights and caches. `fills`, `rewrites`, `judges`, `chats`: what it may be
+    asked. `calibrated`: whether `p_accept` was fitted to this model. `bar`: how likely a completion whose probabilities
+    are told has to be to be shown to a user who types.
+    `address`: of the program that prompts are sent to, "" if they stay in this process. `strong`: whether its answers
+    may be as long as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown.
+    `metered`: whether an answer may cost money. `reads_per_second`: the tokens of a prompt, 0 if unknown.
+    `awaited_tokens`: those that an answer at a new place waits for, 0 for all. `first_line_ms`: until the first line
+    there, 0 if unknown. `prompts` counts the tokens of prompts so far: `reused`, `awaited`, and read `ahead`.
     """
 
     engine: str
@@ -291,11 +342,13 @@ class EngineInfo(Struct, frozen=True):
     batch: int = 1
     notes: tuple[str, ...] = ()
     bytes: int = 0
-    answers: tuple[SpanMode, ...] = ("line", "block", "edit")
+    fills: bool = True
+    rewrites: bool = False
+    judges: bool = False
+    chats: bool = False
     calibrated: bool = True
     bar: Probability = 0.78
     address: str = ""
-    chats: bool = False
     strong: bool = False
     grows: bool = False
     metered: bool = False
@@ -315,14 +368,22 @@ class EngineInfo(Struct, frozen=True):
 
 
 class Engine(Protocol):
-    def infill(self, request: InfillRequest) -> Generator[Draft]:
-        """Drafts of growing quality, the last one `final`. Each yield is a cancel point after at most one forward.
+    """Each method that answers is a generator of growing answers, the last one `final`. Each yield is a cancel point
+    after at most one forward. Several generators may be open at once, and be resumed in any order.
 
-        Several generators may be open at once, and be resumed in any order.
-        """
-        ...
+    An engine lacks the methods that its `info` does not name.
+    """
 
-    def warm(self, request: InfillRequest) -> Generator[None]:
+    def fill(self, gap: Gap) -> Generator[Draft]:
+        raise _lacking(self, "does not complete code")
+
+    def rewrite(self, regions: Regions) -> Generator[Rewrites]:
+        raise _lacking(self, "does not propose next edits")
+
+    def judge(self, proposals: Proposals) -> Generator[Opinions]:
+        raise _lacking(self, "does not judge edits")
+
+    def warm(self, question: Gap | Regions) -> Generator[None]:
         """Encode ahead, so that the next keystroke finds its context cached. Each yield is a cancel point."""
         ...
 
@@ -332,6 +393,8 @@ class Engine(Protocol):
 class ChatEngine(Engine, Protocol):
     """An engine whose `info` says that it `chats`."""
 
-    def chat(self, request: ChatRequest) -> Generator[ChatReply]:
-        """Growing and revised answers, the last one `final`. Each yield is a cancel point after at most one forward."""
-        ...
+    def chat(self, request: ChatRequest) -> Generator[ChatReply]: ...
+
+
+def _lacking(engine: Engine, what: str) -> EngineError:
+    return EngineError(f"{engine.info().model} {what}; choose another model for it: `mercury-ls model list`")

@@ -6,18 +6,16 @@ from functools import partial
 from itertools import count, product
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, Slot, Span
-from mercury_engine.decode.answer import NOTHING_CARRIED, Carried, HoleAnswer, Presentation
+from mercury_engine.api import Draft, Engine, EngineInfo, Gap, Opinions, Proposals, Regions
+from mercury_engine.decode.answer import GapAnswer, Presentation
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
 from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.confidence import Calibration, read_calibration
-from mercury_engine.decode.continuation import continued, left_to_rewrite
 from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.decoding import UNFORCED, DecodingOptions, Forced
-from mercury_engine.decode.denoise import HoleDecoder, HoleDecoding, stream_start
+from mercury_engine.decode.denoise import GapDecoder, GapDecoding
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.ending import indentation
 from mercury_engine.decode.frames import Frames, slots_of
@@ -32,8 +30,6 @@ from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_gpu, opened_with, weight_bytes
 from mercury_engine.tokens.layout import (
     Budget,
-    Hole,
-    LayoutError,
     LayoutRow,
     filled_text,
     lay_out,
@@ -41,8 +37,9 @@ from mercury_engine.tokens.layout import (
     shorter_budget,
     until_end,
 )
+from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE
+from mercury_engine.tokens.vocabulary import EOM
 
 MEMORY = 1 << 30
 """Default bytes for the weights and all caches."""
@@ -62,11 +59,12 @@ MOST_SEEDS = 16
 """The most runners-up of a token to consider for alternatives."""
 
 
-class MercuryEngine:
-    """Owns the sessions, and the statistics of verified drafts.
+class MercuryEngine(Engine):
+    """Owns the sessions, and the statistics of verified drafts. Requests that take turns share their forwards where the
+    device gains by it: see `ForwardBatcher`.
 
     >>> engine = open_engine(folder)
-    >>> *_, last = engine.infill(request)
+    >>> *_, last = engine.fill(gap)
 
     `decode` changes how answers are decoded but not the answers: plain autoregression is there for comparison. A `bar`
     of 0 shows all that was decoded. `report` counts the actions. `memory` is for caches; the bytes of the `weights` are
@@ -99,11 +97,11 @@ class MercuryEngine:
         self._presentation = presentation or Presentation(tokenizer, calibration or Calibration(), bar)
         self._places = Places()
         self._sessions = SessionPool(runtime.cache, IDLE_MEMORY if on_cpu(runtime) else memory, memory)
-        self._batcher = ForwardBatcher[Draft](runtime)
+        self._batcher = ForwardBatcher(runtime)
         meter = CostMeter(runtime, clock=clock)
         self._measuring = meter.rest() if costs is None else iter(())
         costs = costs or meter.start()
-        self._decoder = HoleDecoder(
+        self._decoder = GapDecoder(
             runtime=runtime,
             tokenizer=tokenizer,
             chooser=Chooser(tokenizer, runtime.config.vocabulary),
@@ -114,43 +112,43 @@ class MercuryEngine:
             pace=pace or ReadingPace(costs, clock),
         )
 
-    def infill(self, request: InfillRequest) -> Generator[Draft]:
-        """Answer a request. Those that take turns share their forwards where the device gains by it: see
-        `ForwardBatcher`."""
-        if request.proposes:
-            return logged("opinion", self.report, self._judged(request))
-        return logged("completion", self.report, self._completed(request))
+    def fill(self, gap: Gap) -> Generator[Draft]:
+        return logged("completion", self.report, self._filled(gap))
 
-    def _completed(self, request: InfillRequest) -> Generator[Draft]:
-        place = self._place(request)
-        row = self._laid_out(place, request)
+    def judge(self, proposals: Proposals) -> Generator[Opinions]:
+        return logged("opinion", self.report, self._judged(proposals))
+
+    def _filled(self, gap: Gap) -> Generator[Draft]:
+        place = self._place(gap)
+        row = self._laid_out(place, gap)
         unread = self._sessions.unread(row.ids)
         self.report.asked(len(row.ids), unread)
         self.report.reads(pieces(row.ids, len(row.ids) - unread, len(row.ids)))
-        session = self._sessions.open(request.session, row.ids)
-        yield from self._batcher.run(self._answer(request, place, session, row), session)
+        session = self._sessions.open(gap.session, row.ids)
+        yield from self._batcher.run(self._answer(gap, place, session, row), session)
 
-    def warm(self, request: InfillRequest) -> Generator[None]:
+    def warm(self, question: Gap | Regions) -> Generator[None]:
         """Encode the context up to its last row, the nearest lines first: with the newest suffix, snippets and edits if
         much of them is new, or if that is quick.
 
-        With nothing left to encode, measure the costs that starting had no time for. This shares no forwards. Proposals
-        have no context worth encoding ahead.
+        With nothing left to encode, measure the costs that starting had no time for. This shares no forwards.
         """
-        return logged("ahead", self.report, self._warmed(request))
+        return logged("ahead", self.report, self._warmed(question))
 
-    def _warmed(self, request: InfillRequest) -> Generator[None]:
-        if request.proposes:
-            return
-        place = self._place(request)
-        rows = [self._ahead(place, request, budget) for budget in self._budgets(request)]
-        for row in rows[:1] if self._is_quick(rows[0]) else reversed(rows):
-            session = self._sessions.open(request.session, row.ids)
-            yield from run_unbatched(self._decoder.runtime, self._prefill(session, row))
+    def _warmed(self, question: Gap | Regions) -> Generator[None]:
+        if isinstance(question, Gap):
+            yield from self._read_ahead(question)
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
             self._decoder.pace.costs = costs
             yield
+
+    def _read_ahead(self, gap: Gap) -> Generator[None]:
+        place = self._place(gap)
+        rows = [self._ahead(place, gap, budget) for budget in self._budgets()]
+        for row in rows[:1] if self._is_quick(rows[0]) else reversed(rows):
+            session = self._sessions.open(gap.session, row.ids)
+            yield from run_unbatched(self._decoder.runtime, self._prefill(session, row))
 
     def info(self) -> EngineInfo:
         runtime, costs = self._decoder.runtime, self._decoder.costs
@@ -164,108 +162,63 @@ class MercuryEngine:
             notes=self._sessions.notes,
             bytes=self._weights + self._sessions.bytes,
             bar=self._presentation.calibration.bar,
-            answers=("line", "block", "edit", "proposal"),
+            judges=True,
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=round(self._decoder.pace.milliseconds(FIRST_READ) + passes_ms, 1),
             awaited_tokens=self._decoder.pace.prompts(runtime.config.context)[-1],
             prompts=dict(self.report.prompts),
         )
 
-    def _answer(self, question: InfillRequest, place: Place, session: EngineSession, row: LayoutRow) -> Steps[Draft]:
-        """Answer part after part: each may be continued by another. Before the first forward of an answer, what is
-        copied may be shown."""
+    def _answer(self, gap: Gap, place: Place, session: EngineSession, row: LayoutRow) -> Steps[Draft]:
+        """Before the first forward of an answer, what is copied may be shown."""
         started, steps = self._clock(), count(1)
-        parts, filled = [self._first(question, place, session, row)], [Filled("") for _ in question.spans]
-        frames = Frames() if question.slots else None
-        is_late = not self._has_time(question.deadline_ms, started)
+        search = Search(self._decoder.tokenizer, self._starter(place, session, gap, row), thorough=self._searches(gap))
+        passes, shown = search.run(gap.effort, gap.seed), Draft()
+        frames = Frames() if gap.slots else None
+        is_late = not self._has_time(gap.deadline_ms, started)
 
         def draft(*, final: bool = False) -> Draft:
-            unread = row.holes[0].anchor - session.shares(row.ids) if len(parts) == 1 else 0
-            is_written = not (unread > 0 or (final and is_late)) or any(span.confidence for span in filled)
-            return Draft(next(steps) if is_written else 0, tuple(filled), final, unread=0 if is_written else unread)
+            unread = len(row.ids) - 1 - session.shares(row.ids)
+            is_written = not (unread > 0 or (final and is_late)) or bool(shown.confidence)
+            if not is_written:
+                return replace(shown, unread=unread, final=final)
+            return replace(shown, step=next(steps), final=final)
 
         try:
-            for part in parts:
-                passes = part.search.run(part.request.effort, part.request.seed)
-                while self._has_time(question.deadline_ms, started) and (yield from until_pause(passes)):
-                    self._show(part, question, filled, frames)
-                    yield draft()
-                self._show(part, question, filled, frames)
-                if self._has_time(question.deadline_ms, started) and (following := self._following(part)):
-                    parts.append(following)
-                    yield draft()
+            while self._has_time(gap.deadline_ms, started) and (yield from until_pause(passes)):
+                shown = self._shown(search, gap, frames)
+                yield draft()
+            shown = self._shown(search, gap, frames)
             yield draft(final=True)
         finally:
-            place.remember(self._past_answers(parts, question))
+            place.remember(self._past_answer(search, gap))
             self._sessions.trim()
 
-    def _judged(self, request: InfillRequest) -> Generator[Draft]:
-        """How likely the model finds the proposals, one after the other; the probabilities of those for which there is
-        no time are missing."""
-        history = read_history(self._decoder.tokenizer, request)
-        opinions = [Opinion.of(self._decoder.tokenizer, history, request, span) for span in request.spans]
-        session = self._sessions.open(f"{request.session}, proposals", opinions[0].ids)
+    def _judged(self, proposals: Proposals) -> Generator[Opinions]:
+        """How likely the model finds the proposals, one after the other; it has no opinion of those for which there is
+        no time."""
+        history = read_history(self._decoder.tokenizer, proposals.edits)
+        opinions = [Opinion.of(self._decoder.tokenizer, history, proposal) for proposal in proposals.proposals]
+        session = self._sessions.open(f"{proposals.session}, proposals", opinions[0].ids)
         started, steps = self._clock(), count(1)
 
-        def draft(*, final: bool = False) -> Draft:
-            spans = zip(request.spans, opinions, strict=True)
-            filled = (Filled(span.text, opinion.probabilities, complete=True) for span, opinion in spans)
-            return Draft(next(steps), tuple(filled), final)
+        def told(*, final: bool = False) -> Opinions:
+            return Opinions(next(steps), tuple(opinion.likelihood for opinion in opinions), final)
 
-        def judge() -> Steps[Draft]:
+        def judge() -> Steps[Opinions]:
             for opinion in opinions:
                 passes = opinion.form(session, self._decoder.pace, self.report)
-                while self._has_time(request.deadline_ms, started) and (yield from until_pause(passes)):
-                    yield draft()
-            yield draft(final=True)
+                while self._has_time(proposals.deadline_ms, started) and (yield from until_pause(passes)):
+                    yield told()
+            yield told(final=True)
 
         try:
             yield from self._batcher.run(judge(), session)
         finally:
             self._sessions.trim()
 
-    def _first(self, request: InfillRequest, place: Place, session: EngineSession, row: LayoutRow) -> "_Part":
-        numbers = tuple(range(len(request.spans)))
-        return self._part(request, place, session, row, numbers, [NOTHING_CARRIED] * len(numbers))
-
-    def _part(
-        self,
-        request: InfillRequest,
-        place: Place,
-        session: EngineSession,
-        row: LayoutRow,
-        numbers: tuple[int, ...],
-        carried: Sequence[Carried],
-    ) -> "_Part":
-        start = self._starter(place, session, request, row, carried)
-        search = Search(self._decoder.tokenizer, start, thorough=self._searches(request))
-        return _Part(request, place, session, numbers, search)
-
-    def _following(self, part: "_Part") -> "_Part | None":
-        """Continue the answers that ended only because the next anchor follows; None if there are none."""
-        answers = part.search.best.answers
-        cut = [number for number, answer in enumerate(answers) if _is_cut(answer)]
-        if part.request.effort == "instant" or not part.search.best.done or not cut:
-            return None
-        texts, tails = zip(*(self._text_and_left(part, number) for number in range(len(answers))), strict=True)
-        request = replace(continued(_spent(part.request, answers), texts, tails), seed=0)
-        try:
-            row = self._row(request, self._layout(request))
-        except LayoutError:
-            return None
-        numbers = tuple(part.numbers[number] for number in cut)
-        return self._part(request, part.place, part.session, row, numbers, [_carry(answers[n], texts[n]) for n in cut])
-
-    def _text_and_left(self, part: "_Part", number: int) -> tuple[str, str | None]:
-        """The text in place of a span, and the part of its old text that is left to rewrite; None if it is all done."""
-        answer, old = part.search.best.answers[number], part.request.old(part.request.spans[number])
-        text = self._presentation.text(answer, answer.ids)
-        if _is_cut(answer):
-            return text, left_to_rewrite(self._decoder.tokenizer, answer.hole, old, answer.ids)
-        return (old if old and not answer.complete else text), None
-
     def _prefill(self, session: EngineSession, row: LayoutRow) -> Passes[None]:
-        prefix = stream_start(row).prefix
+        prefix = Prefix.stream(row.ids)
         cached = session.shares(row.ids)
         while (yield from self._decoder.pace.read_ahead(session, prefix, self.report)):
             self.report.reads(pieces(row.ids, cached, session.cache.length))
@@ -273,49 +226,42 @@ class MercuryEngine:
             self._sessions.trim()
             yield
 
-    def _place(self, request: InfillRequest) -> Place:
-        """Completions and rewrites of a file are laid out differently, so each has its own."""
-        edited = {span.window for span in request.spans}
-        paths = tuple(window.path for index, window in enumerate(request.windows) if index in edited)
-        return self._places.open(request.session, (request.root, paths, _inserts(request)))
+    def _place(self, gap: Gap) -> Place:
+        return self._places.open(gap.session, (gap.root, gap.path))
 
-    def _budgets(self, request: InfillRequest) -> tuple[Budget, ...]:
-        """Of the rows that a request may have, the longest first. Old text is rewritten with all that there is."""
-        context, pace = self._decoder.runtime.config.context, self._decoder.pace
-        lengths = pace.prompts(context) if _inserts(request) else (context,)
-        return tuple(shorter_budget(context, length) for length in lengths)
+    def _budgets(self) -> tuple[Budget, ...]:
+        """Of the rows that a gap may have, the longest first."""
+        context = self._decoder.runtime.config.context
+        return tuple(shorter_budget(context, length) for length in self._decoder.pace.prompts(context))
 
-    def _laid_out(self, place: Place, request: InfillRequest) -> LayoutRow:
-        """The request laid out: a rewrite always sees the newest edits, which it follows from; a completion the
-        frozen ones, and no more than is read quickly."""
-        if not _inserts(request):
-            return self._row(request, self._layout(request))
-        candidates = self._candidates(place, request)
+    def _laid_out(self, place: Place, gap: Gap) -> LayoutRow:
+        """The gap with the frozen edits, and no more than is read quickly."""
+        candidates = self._candidates(place, gap)
         row = next(candidates)
         while not self._is_quick(row) and (shorter := next(candidates, None)):
             row = shorter
         return row
 
-    def _candidates(self, place: Place, request: InfillRequest) -> Iterator[LayoutRow]:
-        """The rows that a completion may have, the longest and newest first."""
-        for budget in self._budgets(request):
-            layouts = place.usable(request, budget) or [place.keep(self._layout(request, budget))]
-            yield from (self._row(request, layout) for layout in layouts)
+    def _candidates(self, place: Place, gap: Gap) -> Iterator[LayoutRow]:
+        """The rows that a gap may have, the longest and newest first."""
+        for budget in self._budgets():
+            layouts = place.usable(gap, budget) or [place.keep(self._layout(gap, budget))]
+            yield from (self._row(gap, layout) for layout in layouts)
 
-    def _ahead(self, place: Place, request: InfillRequest, budget: Budget) -> LayoutRow:
+    def _ahead(self, place: Place, gap: Gap, budget: Budget) -> LayoutRow:
         """The row to encode while nobody waits."""
-        usable, fresh = place.usable(request, budget), self._layout(request, budget)
-        row = self._row(request, fresh)
-        if usable and not (self._is_quick(row) or usable[0].is_outdated(request)):
-            return self._row(request, usable[0])
+        usable, fresh = place.usable(gap, budget), self._layout(gap, budget)
+        row = self._row(gap, fresh)
+        if usable and not (self._is_quick(row) or usable[0].is_outdated(gap)):
+            return self._row(gap, usable[0])
         place.keep(fresh)
         return row
 
-    def _layout(self, request: InfillRequest, budget: Budget | None = None) -> Layout:
-        return Layout.of(self._decoder.tokenizer, request, budget or self._budgets(request)[0])
+    def _layout(self, gap: Gap, budget: Budget) -> Layout:
+        return Layout.of(self._decoder.tokenizer, gap, budget)
 
-    def _row(self, request: InfillRequest, layout: Layout) -> LayoutRow:
-        return lay_out(self._decoder.tokenizer, request, layout.frozen, layout.budget)
+    def _row(self, gap: Gap, layout: Layout) -> LayoutRow:
+        return lay_out(self._decoder.tokenizer, gap, layout.frozen, layout.budget)
 
     def _is_quick(self, row: LayoutRow) -> bool:
         return self._decoder.pace.is_quick(self._sessions.unread(row.ids))
@@ -326,112 +272,84 @@ class MercuryEngine:
             return True
         return bool((self._clock() - started) * 1000 + self._decoder.costs.of(1) < deadline_ms)
 
-    def _starter(
-        self, place: Place, session: EngineSession, request: InfillRequest, row: LayoutRow, carried: Sequence[Carried]
-    ) -> Callable[..., HoleDecoding]:
-        limits = [self._limit(request, number, row) for number in range(len(row.holes))]
-        margins = [_margin(request, number) for number in range(len(row.holes))]
-        sketched = request.effort == "instant"
+    def _starter(self, place: Place, session: EngineSession, gap: Gap, row: LayoutRow) -> Callable[..., GapDecoding]:
+        limit, margin = self._limit(gap, row), indentation(gap.before.rpartition("\n")[2])
+        sketched = gap.effort == "instant"
         options = DecodingOptions(
-            floor=HOPELESS if request.effort == "low" and self._presenting(request).bar else 0.0,
-            runners_up=min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed or self._searches(request) else 0,
-            names=None if sketched else self._names(request, row),
-            watched=max(SKETCH.get(span.mode, 0) for span in request.spans) if request.slots else 0,
+            floor=HOPELESS if gap.effort == "low" and self._presenting(gap).bar else 0.0,
+            runners_up=min(gap.seed, MOST_SEEDS) + RUNNERS_UP if gap.seed or self._searches(gap) else 0,
+            names=None if sketched else self._names(gap, row),
+            watched=SKETCH["block" if gap.block else "line"] if gap.slots else 0,
         )
 
-        is_hopeless = self._is_hopeless(request)
+        is_hopeless = self._is_hopeless(gap)
 
         def start(
             forced: Forced = UNFORCED,
-            sources: Sequence[Sequence[DraftSource]] | None = None,
+            sources: Sequence[DraftSource] | None = None,
             *,
             chosen: Sequence[Choice] = (),
             one_line: bool = False,
             floor: float = 0.0,
-        ) -> HoleDecoding:
-            answer = partial(HoleAnswer, self._decoder.tokenizer, one_line=one_line)
-            answers = list(map(answer, row.holes, request.spans, limits, carried, margins))
-            texts = sources or self._sources(place, request, row)
+        ) -> GapDecoding:
+            answer = GapAnswer(
+                self._decoder.tokenizer, row.part, limit, block=gap.block, margin=margin, one_line=one_line
+            )
+            texts = sources or self._past(place, gap, row.part)
             own = replace(options, forced=forced, floor=max(options.floor, floor))
-            return HoleDecoding(self._decoder, session, row, answers, texts, own, chosen, is_hopeless)
+            return GapDecoding(self._decoder, session, row, answer, texts, own, chosen, is_hopeless)
 
         return start
 
-    def _is_hopeless(self, request: InfillRequest) -> Callable[[HoleAnswer], bool] | None:
+    def _is_hopeless(self, gap: Gap) -> Callable[[GapAnswer], bool] | None:
         """Tells of an answer for somebody who types that no more of it will be shown; None where answers are heard
         out."""
-        if request.effort != "low" or not request.bar or not _inserts(request) or not self._presenting(request).bar:
+        if gap.effort != "low" or not gap.bar or not self._presenting(gap).bar:
             return None
-        return lambda answer: not self._presentation.may_show(answer, request.bar)
+        return lambda answer: not self._presentation.may_show(answer, gap.bar)
 
-    def _names(self, request: InfillRequest, row: LayoutRow) -> KnownNames | None:
+    def _names(self, gap: Gap, row: LayoutRow) -> KnownNames | None:
         """They only end an answer before one that cannot exist: by hand, too, the model chooses better alone."""
-        return KnownNames.of(self._decoder.tokenizer, replace(request, invoked=False), row.holes[0].part)
+        return KnownNames.of(self._decoder.tokenizer, replace(gap, invoked=False), row.part)
 
-    def _presenting(self, request: InfillRequest) -> Presentation:
+    def _presenting(self, gap: Gap) -> Presentation:
         """Who asks by hand sees all that the model has to say, likely or not."""
-        return replace(self._presentation, bar=0.0) if request.invoked else self._presentation
+        return replace(self._presentation, bar=0.0) if gap.invoked else self._presentation
 
-    def _searches(self, request: InfillRequest) -> bool:
+    def _searches(self, gap: Gap) -> bool:
         """Whether the likeliest first line is searched for: by hand only, since what is likely enough to be shown while
         typing is the greedy line anyway."""
-        is_completion = _inserts(request) and request.spans[0].mode != "edit"
-        return is_completion and request.effort != "instant" and request.invoked
+        return gap.effort != "instant" and gap.invoked
 
-    def _limit(self, request: InfillRequest, number: int, row: LayoutRow) -> int:
-        """The most tokens of an answer; old text is replaced by a complete answer at any effort."""
-        span = request.spans[number]
-        room = HOLE_STRIDE - 1 if len(row.holes) > 1 else self._decoder.runtime.config.context - len(row.ids)
-        is_short = request.effort == "low" and _is_insertion(span) and not request.invoked
-        tokens = min(span.budget, LOW_TOKENS) if is_short else span.budget
-        return max(1, min(tokens, room))
+    def _limit(self, gap: Gap, row: LayoutRow) -> int:
+        """The most tokens of an answer."""
+        is_short = gap.effort == "low" and not gap.invoked
+        tokens = min(gap.most_tokens, LOW_TOKENS) if is_short else gap.most_tokens
+        return max(1, min(tokens, self._decoder.runtime.config.context - len(row.ids)))
 
-    def _sources(self, place: Place, request: InfillRequest, row: LayoutRow) -> list[list[DraftSource]]:
-        """For each hole, the past answer that the user is typing or has gone back to, and the old text."""
-        return [
-            [*self._past(place, request, number, hole), *([DraftSource("old", [*hole.old, EOM])] if hole.old else [])]
-            for number, hole in enumerate(row.holes)
-        ]
-
-    def _past(self, place: Place, request: InfillRequest, number: int, hole: Hole) -> list[DraftSource]:
-        before = _before(request, number)
+    def _past(self, place: Place, gap: Gap, part: str) -> list[DraftSource]:
+        """The past answer that the user is typing or has gone back to."""
         for expected, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), place.past_answers):
-            tail = expected(answer, before)
+            tail = expected(answer, gap.before)
             if tail:
                 end = [EOM] if answer.complete else []
-                return [DraftSource("previous", [*self._decoder.tokenizer.encode(hole.part + tail), *end])]
+                return [DraftSource("previous", [*self._decoder.tokenizer.encode(part + tail), *end])]
         return []
 
-    def _show(self, part: "_Part", question: InfillRequest, filled: list[Filled], frames: Frames | None) -> None:
-        best = part.search.best
-        for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
-            old = question.old(question.spans[number])
-            filled[number] = self._presenting(question).show(
-                answer, best.decoded(at), old, part.search.departure, best.options.names, question.bar
-            )
-            if frames:
-                carried = [Slot(answer.carried.text, 1.0, settled=True)] if answer.carried.text else []
-                typed = answer.hole.part.encode("utf-8", "replace")
-                slots = frames.next(number, [*carried, *slots_of(best.slots(at), typed)])
-                filled[number] = replace(filled[number], slots=slots)
+    def _shown(self, search: Search, gap: Gap, frames: Frames | None) -> Draft:
+        best = search.best
+        presenting = self._presenting(gap)
+        draft = presenting.show(best.answer, best.decoded(), search.departure, best.options.names, gap.bar)
+        if frames is None:
+            return draft
+        typed = best.answer.part.encode("utf-8", "replace")
+        return replace(draft, slots=frames.next(slots_of(best.slots(), typed)))
 
-    def _past_answers(self, parts: Sequence["_Part"], question: InfillRequest) -> Iterator[PastAnswer]:
-        """The current answer to each span, from the last part with that span, to be remembered."""
-        last = {number: (part, at) for part in parts for at, number in enumerate(part.numbers)}
-        for number, (part, at) in last.items():
-            answer, decoded = part.search.best.answers[at], part.search.best.decoded(at)
-            text, _ = answer.bounded(filled_text(self._decoder.tokenizer, answer.hole, until_end(decoded.ids)[0]))
-            yield PastAnswer.of(_before(question, number), answer.carried.text + text, complete=decoded.complete)
-
-
-class _Part(Struct, frozen=True, eq=False):
-    """The answers in one row: to the spans with these numbers, or to what is left of them."""
-
-    request: InfillRequest
-    place: Place
-    session: EngineSession
-    numbers: tuple[int, ...]
-    search: Search
+    def _past_answer(self, search: Search, gap: Gap) -> PastAnswer:
+        """The current answer, to be remembered."""
+        answer, decoded = search.best.answer, search.best.decoded()
+        text, _ = answer.bounded(filled_text(self._decoder.tokenizer, answer.part, until_end(decoded.ids)[0]))
+        return PastAnswer.of(gap.before, text, complete=decoded.complete)
 
 
 def open_engine(
@@ -469,42 +387,3 @@ def open_runtime(
     from mercury_engine.model import openvino_runtime
 
     return openvino_runtime.load(folder, threads=resources.threads or None)
-
-
-def _is_insertion(span: Span) -> bool:
-    return span.start == span.end
-
-
-def _inserts(request: InfillRequest) -> bool:
-    """True for a completion: a single insertion."""
-    return len(request.spans) == 1 and _is_insertion(request.spans[0])
-
-
-def _before(request: InfillRequest, number: int) -> str:
-    span = request.spans[number]
-    return request.windows[span.window].text[: span.start]
-
-
-def _margin(request: InfillRequest, number: int) -> int:
-    """The indentation of the line that a span inserts into."""
-    line = _before(request, number).rpartition("\n")[2]
-    return indentation(line) if _is_insertion(request.spans[number]) else -1
-
-
-def _is_cut(answer: HoleAnswer) -> bool:
-    """True if it ended only because the next anchor follows, with budget left."""
-    at_limit = answer.done and not (answer.complete or answer.circles)
-    return at_limit and answer.limit == HOLE_STRIDE - 1 < answer.span.budget
-
-
-def _carry(answer: HoleAnswer, text: str) -> Carried:
-    return Carried(
-        answer.carried.text + text,
-        (*answer.carried.probabilities, *answer.decoded().probabilities),
-    )
-
-
-def _spent(request: InfillRequest, answers: Sequence[HoleAnswer]) -> InfillRequest:
-    """The request with the rest of each span's budget."""
-    pairs = zip(request.spans, answers, strict=True)
-    return replace(request, spans=tuple(replace(span, budget=span.budget - len(a.ids)) for span, a in pairs))

@@ -14,13 +14,15 @@ from mercury_engine.api import (
     ChatReply,
     ChatRequest,
     Draft,
-    Edit,
     Effort,
+    Engine,
     EngineInfo,
-    Filled,
-    InfillRequest,
+    Gap,
+    Region,
+    Regions,
+    Rewrites,
+    Rewritten,
     Slot,
-    Span,
 )
 from mercury_engine.fake_chat import Says, conversation
 
@@ -38,16 +40,22 @@ BLOCK_LINES = 8
 
 Answers = Callable[[str], str | None] | Mapping[str, str]
 
-INFO = EngineInfo(engine="fake", model="copies what is already written", device="cpu", context_tokens=2048, chats=True)
+INFO = EngineInfo(
+    engine="fake",
+    model="copies what is already written",
+    device="cpu",
+    context_tokens=2048,
+    chats=True,
+)
 
 
-class FakeEngine:
-    """Deterministic. Without a script it copies from the windows and snippets of the request.
+class FakeEngine(Engine):
+    """Deterministic. Without a script it copies from the text and snippets of the question.
 
     >>> FakeEngine(answers={"def area": "return width * height"}, passes=2)
 
-    `answers` is called with the text before the span, or maps a marker in that text to the answer; for a region,
-    which is a whole window, it maps pieces to what they become, or is called with all of it. `says` is called with a
+    `answers` is called with the text before a gap, or maps a marker in that text to the answer; for a region it maps
+    pieces to what they become, or is called with all of it. `says` is called with a
     conversation, or maps a marker in its last message to a text or to tool calls; else a schema gets JSON of its
     shape, a tool that must be called or that the last message names is called, and anything else is echoed. `passes`
     replaces the number of drafts of every effort but *instant*. `pause` is called before each forward, so that a
@@ -68,22 +76,33 @@ class FakeEngine:
         self._info = info
         self.passes = passes
         self.pause = pause
-        self.infills = 0
+        self.fills = 0
+        self.rewrites = 0
         self.chats = 0
         self.warms = 0
         self.forwards = 0
         self.open = 0
 
-    def infill(self, request: InfillRequest) -> Generator[Draft]:
-        self.infills += 1
-        sent = f"{request.windows[0].path} to {self._info.address}" if self._info.address else ""
+    def fill(self, gap: Gap) -> Generator[Draft]:
+        self.fills += 1
         with self._running():
-            answers = [self._answer(request, span) for span in request.spans]
-            passes = self._passes(request.effort)
+            answer = _copied(gap) if self.answers is None else _scripted(self.answers, gap)
+            passes = self._passes(gap.effort)
             for step in range(1, passes + 1):
                 self._forward(step)
-                spans = tuple(_draw(filled, step, passes, request) for filled in answers)
-                yield Draft(step, spans, final=step == passes, sent=sent)
+                draft = _draw(answer, step, passes, gap)
+                yield replace(draft, step=step, final=step == passes, sent=self._sent(gap.path))
+
+    def rewrite(self, regions: Regions) -> Generator[Rewrites]:
+        self.rewrites += 1
+        with self._running():
+            texts = tuple(self._rewritten(region) for region in regions.regions)
+            passes = self._passes("low")
+            for step in range(1, passes + 1):
+                self._forward(step)
+                is_final = step == passes
+                shown = texts if is_final else tuple(Rewritten(region.old) for region in regions.regions)
+                yield Rewrites(step, shown, final=is_final, sent=self._sent(regions.regions[0].path))
 
     def chat(self, request: ChatRequest) -> Generator[ChatReply]:
         self.chats += 1
@@ -93,7 +112,7 @@ class FakeEngine:
                 self._forward(step)
                 yield next(drafts)
 
-    def warm(self, request: InfillRequest) -> Generator[None]:
+    def warm(self, question: Gap | Regions) -> Generator[None]:
         self.warms += 1
         with self._running():
             for step in range(1, self._passes("low") + 1):
@@ -118,83 +137,62 @@ class FakeEngine:
     def _passes(self, effort: Effort) -> int:
         return PASSES[effort] if self.passes is None or effort == "instant" else self.passes
 
-    def _answer(self, request: InfillRequest, span: Span) -> Filled:
-        if self.answers is not None:
-            scripted = _rewritten if span.mode == "region" else _scripted
-            return scripted(self.answers, request, span)
-        return _copied(request, span) if span.mode in ("line", "block") else _propagated(request, span)
+    def _sent(self, path: str) -> str:
+        return f"{path} to {self._info.address}" if self._info.address else ""
+
+    def _rewritten(self, region: Region) -> Rewritten:
+        if callable(self.answers):
+            new = self.answers(region.old) or region.old
+        else:
+            new = region.old
+            for before, after in (self.answers or {}).items():
+                new = new.replace(before, after)
+        return Rewritten(new, _confidence(new), 0.02 if new == region.old else 0.9, complete=True)
 
 
-def _scripted(answers: Answers, request: InfillRequest, span: Span) -> Filled:
-    window = request.windows[span.window].text
-    before = window[: span.start]
+def _scripted(answers: Answers, gap: Gap) -> Draft:
     if callable(answers):
-        text = answers(before)
+        text = answers(gap.before)
     else:
-        marker = max((marker for marker in answers if marker in before), key=before.rfind, default=None)
+        marker = max((marker for marker in answers if marker in gap.before), key=gap.before.rfind, default=None)
         text = None if marker is None else answers[marker]
-    if text is None:
-        return _unchanged(window, span)
-    return _answered(text, 0.9)
+    return NOTHING if text is None else _answered(text, 0.9)
 
 
-def _rewritten(answers: Answers, request: InfillRequest, span: Span) -> Filled:
-    window = request.windows[span.window].text
-    old = new = window[span.start : span.end]
-    if callable(answers):
-        new = answers(old) or old
-    else:
-        for before, after in answers.items():
-            new = new.replace(before, after)
-    return _answered(new, 0.9) if new != old else _unchanged(window, span)
-
-
-def _copied(request: InfillRequest, span: Span) -> Filled:
-    """The text behind the longest match of the text before the span; the seed selects a runner-up."""
-    window = request.windows[span.window].text
-    continuations = _existing(request, span, _continuations(request, span))
+def _copied(gap: Gap) -> Draft:
+    """The text behind the longest match of the text before the gap; the seed selects a runner-up."""
+    continuations = _existing(gap, _continuations(gap))
     if not continuations:
-        return _unchanged(window, span)
-    text, length = continuations[request.seed % len(continuations)]
+        return NOTHING
+    text, length = continuations[gap.seed % len(continuations)]
     tokens = TOKEN.findall(text)
-    fitting = "".join(tokens[: span.budget])
-    return _answered(fitting, round(length / (length + 0.8), 3), complete=len(tokens) <= span.budget)
+    fitting = "".join(tokens[: gap.most_tokens])
+    return _answered(fitting, round(length / (length + 0.8), 3), complete=len(tokens) <= gap.most_tokens)
 
 
-def _propagated(request: InfillRequest, span: Span) -> Filled:
-    """The user's latest edit, applied wherever the span still has the old words."""
-    window = request.windows[span.window].text
-    old = window[span.start : span.end]
-    if not request.edits:
-        return _unchanged(window, span)
-    before, after = _changed_words(request.edits[-1])
-    if not WORD.search(before):
-        return _unchanged(window, span)
-    new = re.sub(rf"(?<!\w){re.escape(before)}(?!\w)", lambda _: after, old)
-    return _answered(new, 0.8) if new != old else _unchanged(window, span)
+def _answered(text: str, p_accept: float, *, complete: bool = True) -> Draft:
+    return Draft(0, text, _confidence(text), p_accept, complete)
 
 
-def _unchanged(window: str, span: Span) -> Filled:
-    """The old text, too unlikely to be shown."""
-    return _answered(window[span.start : span.end], 0.02)
+def _confidence(text: str) -> tuple[float, ...]:
+    return (0.98,) * len(TOKEN.findall(text))
 
 
-def _answered(text: str, p_accept: float, *, complete: bool = True) -> Filled:
-    return Filled(text, (0.98,) * len(TOKEN.findall(text)), p_accept, complete)
+NOTHING = _answered("", 0.02)
+"""Too unlikely to be shown."""
 
 
-def _continuations(request: InfillRequest, span: Span) -> list[tuple[str, int]]:
+def _continuations(gap: Gap) -> list[tuple[str, int]]:
     """Distinct continuations with the length of their match, the longest first, then the nearest."""
-    window = request.windows[span.window].text
-    before = window[max(0, span.start - LONGEST_MATCH) : span.start]
-    tail = window[span.end :].partition("\n")[0]
+    before = gap.before[-LONGEST_MATCH:]
+    tail = gap.after.partition("\n")[0]
     seed = _shortest_suffix(before)
     if not seed:
         return []
     ranked = []
-    for distance, (source, end) in enumerate(_occurrences(_sources(request, span), seed)):
-        text = _continuation(source, end, before, span)
-        text = text.removesuffix(tail) if span.mode == "line" else text
+    texts = [gap.before, gap.after, *(snippet.text for snippet in gap.snippets)]
+    for distance, (source, end) in enumerate(_occurrences(texts, seed)):
+        text = _block(source, end, before) if gap.block else source[end:].partition("\n")[0].removesuffix(tail)
         if text.strip():
             ranked.append((-_match_length(source, end, before), distance, text))
     best: dict[str, int] = {}
@@ -203,30 +201,18 @@ def _continuations(request: InfillRequest, span: Span) -> list[tuple[str, int]]:
     return list(best.items())
 
 
-def _existing(request: InfillRequest, span: Span, continuations: list[tuple[str, int]]) -> list[tuple[str, int]]:
+def _existing(gap: Gap, continuations: list[tuple[str, int]]) -> list[tuple[str, int]]:
     """The continuations, each with its length, that continue with a member at the cursor, if any are known."""
-    names = next((m.names for m in request.members if m.role == "member" and m.receiver == ""), ())
+    names = next((m.names for m in gap.members if m.role == "member" and m.receiver == ""), ())
     if not names:
         return continuations
-    typed = ENDING.search(request.windows[span.window].text[: span.start])[0]  # pyright: ignore[reportOptionalSubscript]
+    typed = ENDING.search(gap.before)[0]  # pyright: ignore[reportOptionalSubscript]
     real = [
         continuation
         for continuation in continuations
         if BEGINNING.match(typed + continuation[0])[0] in names  # pyright: ignore[reportOptionalSubscript]
     ]
     return real or [(names[0].removeprefix(typed), SHORTEST_MATCH)]
-
-
-def _sources(request: InfillRequest, span: Span) -> list[str]:
-    """Texts to copy from, nearest first. No match spans two of them."""
-    window = request.windows[span.window].text
-    other_texts = [other.text for index, other in enumerate(request.windows) if index != span.window]
-    return [
-        window[: span.start],
-        window[span.end :],
-        *other_texts,
-        *(snippet.text for snippet in request.snippets),
-    ]
 
 
 def _shortest_suffix(before: str) -> str:
@@ -252,9 +238,7 @@ def _match_length(source: str, end: int, before: str) -> int:
     return sum(not pair_left.isspace() for pair_left, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _continuation(source: str, end: int, before: str, span: Span) -> str:
-    if span.mode == "line":
-        return source[end:].partition("\n")[0]
+def _block(source: str, end: int, before: str) -> str:
     line = before.rpartition("\n")[2]
     margin = len(line) - len(line.lstrip())
     floor = margin if line.isspace() or not line else margin + 1
@@ -263,23 +247,14 @@ def _continuation(source: str, end: int, before: str, span: Span) -> str:
     return "\n".join([first, *block]).rstrip()
 
 
-def _changed_words(edit: Edit) -> tuple[str, str]:
-    """What the edit changed, widened to whole words."""
-    before, after = TOKEN.findall(edit.before), TOKEN.findall(edit.after)
-    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
-    tail = zip(reversed(before[start:]), reversed(after[start:]), strict=False)
-    end = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], tail))
-    return "".join(before[start : len(before) - end]), "".join(after[start : len(after) - end])
-
-
-def _draw(answer: Filled, step: int, passes: int, request: InfillRequest) -> Filled:
+def _draw(answer: Draft, step: int, passes: int, gap: Gap) -> Draft:
     """The answer after `step` of `passes`: some tokens masked, some wrong and revised later."""
-    slots = tuple(_slots(answer.text, step, passes, request.seed))
+    slots = tuple(_slots(answer.text, step, passes, gap.seed))
     if step == passes:
-        return replace(answer, slots=slots) if request.slots else answer
+        return replace(answer, slots=slots) if gap.slots else answer
     text = "".join(slot.text or MASK for slot in slots)
     confidence = tuple(slot.probability for slot in slots)
-    return Filled(text, confidence, answer.p_accept * step / passes, slots=slots if request.slots else ())
+    return Draft(0, text, confidence, answer.p_accept * step / passes, slots=slots if gap.slots else ())
 
 
 def _slots(text: str, step: int, passes: int, seed: int) -> Iterator[Slot]:

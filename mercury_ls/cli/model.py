@@ -186,7 +186,7 @@ def test(options: argparse.Namespace) -> int:
     with _AddProgress() as progress:
         result = measure.test(options.model or settings.engine.model, settings, progress.report)
     print(lines(measure.described(result)))
-    return 0 if any(answer.cold.filled.text.strip() for answer in result.answers) else 1
+    return 0 if any(answer.cold.text.strip() for answer in result.answers) else 1
 
 
 def recommend(options: argparse.Namespace) -> int:

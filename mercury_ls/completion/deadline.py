@@ -2,10 +2,13 @@
 
 import math
 import time
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mercury_engine.api import InfillRequest
+from mercury_engine.api import Question
+
+Asked = TypeVar("Asked", bound=Question)
 
 
 class Deadline:
@@ -19,6 +22,6 @@ class Deadline:
         """Milliseconds."""
         return max(0.0, (self._due - time.monotonic()) * 1000)
 
-    def limited(self, request: InfillRequest) -> InfillRequest:
-        """The request with the time that is left."""
-        return replace(request, deadline_ms=None if math.isinf(self._due) else self.left)
+    def limited(self, question: Asked) -> Asked:
+        """The question with the time that is left."""
+        return replace(question, deadline_ms=None if math.isinf(self._due) else self.left)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from mercury_engine.api import Filled
+from mercury_engine.api import Draft, Rewritten
 
 MOST_OUTCOMES = 300
 """Of answers after a miss, and of others: older ones hardly count. On a line that a model does not understand it may be
@@ -89,7 +89,7 @@ class Judge(Struct, frozen=True):
     calibrated: bool = True
     fitted: bool = False
 
-    def evidence(self, filled: Filled, *, text: str | None = None, missed: bool = False) -> Evidence:
+    def evidence(self, filled: Draft | Rewritten, *, text: str | None = None, missed: bool = False) -> Evidence:
         """`text` is what is inserted, if that is not all of the answer."""
         inserted = filled.text if text is None else text
         logs = [math.log(max(probability, SMALLEST_PROBABILITY)) for probability in filled.confidence]

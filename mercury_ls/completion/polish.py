@@ -151,7 +151,7 @@ def _indentation_unit(text: str) -> str:
 
 
 def _within_target(text: str, snapshot: Snapshot, target: Target) -> str:
-    if target.mode == "line":
+    if not target.block:
         return re.split(r"\r?\n", text, maxsplit=1)[0]
     if target.free:
         return text

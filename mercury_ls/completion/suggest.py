@@ -14,11 +14,8 @@ from mercury_engine.api import (
     Draft,
     Effort,
     EngineInfo,
-    InfillRequest,
+    Gap,
     Members,
-    Span,
-    SpanMode,
-    Window,
 )
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
@@ -41,8 +38,6 @@ LATE = "late: the deadline passed before there was a draft, since the engine was
 READING = "late: the model is still reading the code around the cursor, {} to go"
 EMPTY = "empty: the model adds nothing here"
 
-EVERYTHING: tuple[SpanMode, ...] = ("line", "block")
-"""What a model of this project answers."""
 OPINION_TOKENS, OPINION_MS = 500, 2000.0
 """What a model reads before it has an opinion of several edits, and how long these wait for it."""
 
@@ -61,20 +56,20 @@ UNSURE = "unsure"
 GIVEN_UP = f"{UNSURE}: no answer is likely"
 
 
-class Infill(Protocol):
+class Filling(Protocol):
     """The engine, near or far: drafts of growing quality; closing the iterator cancels."""
 
-    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]: ...
+    def fill(self, gap: Gap) -> AsyncGenerator[Draft]: ...
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `strong` says that it is
-    asked for several lines wherever they fit, `slow` that it is asked by hand alone, `grows` that its drafts only
-    ever get longer; `slots` is for those who watch the draft, `judge` says how likely answers are to be kept, `missed`
-    that the user just typed something else than the last one, `most_tokens` how long a suggestion may become,
-    `alternatives` how many answers it may have. If it is `persistent`, another answer is asked for where one has to
-    be discarded, and the next line where a line is complete. The `blind_bar` is for answers whose model tells no
-    probabilities.
+    """Everything that a suggestion depends on; the engine `fills` gaps, `rewrites` regions, or `judges` proposals in
+    time, `strong` says that it is asked for several lines wherever they fit, `slow` that it is asked by hand alone,
+    `grows` that its drafts only ever get longer; `slots` is for those who watch the draft, `judge` says how likely
+    answers are to be kept, `missed` that the user just typed something else than the last one, `most_tokens` how long a
+    suggestion may become, `alternatives` how many answers it may have. If it is `persistent`, another answer is asked
+    for where one has to be discarded, and the next line where a line is complete. The `blind_bar` is for answers whose
+    model tells no probabilities.
     """
 
     snapshot: Snapshot
@@ -92,7 +87,9 @@ class Question(Struct, frozen=True, kw_only=True):
     effort: Effort = "low"
     deadline_ms: float | None = None
     members: tuple[Members, ...] = ()
-    modes: tuple[SpanMode, ...] = EVERYTHING
+    fills: bool = True
+    rewrites: bool = False
+    judges: bool = False
     strong: bool = False
     slow: bool = False
     grows: bool = False
@@ -109,15 +106,11 @@ class Question(Struct, frozen=True, kw_only=True):
         return self.related.hides or hides(self.snapshot)
 
 
-def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
-    """The spans to ask an engine about: all that it answers, but for its opinion only where that comes in time."""
-    if info is None:
-        return EVERYTHING
-    is_quick = 0.0 < info.reading_ms(OPINION_TOKENS) <= 0.75 * OPINION_MS
-    return tuple(mode for mode in info.answers if mode != "proposal" or is_quick)
+def judges_in_time(info: EngineInfo) -> bool:
+    return info.judges and 0.0 < info.reading_ms(OPINION_TOKENS) <= 0.75 * OPINION_MS
 
 
-async def suggest(question: Question, target: Target, engine: Infill) -> AsyncGenerator[Answer]:
+async def suggest(question: Question, target: Target, engine: Filling) -> AsyncGenerator[Answer]:
     """Answers as the drafts improve; the last one is final, and the only one that most editors need. It has the offers
     of alternatives too, which are asked for together. None of these takes anything from the first: what fails or comes
     too late is left out."""
@@ -141,7 +134,7 @@ def alternative(question: Question, number: int) -> Question:
     return replace(question, seed=question.seed + number, persistent=False)
 
 
-async def _improving(question: Question, target: Target, engine: Infill, deadline: Deadline) -> AsyncGenerator[Answer]:
+async def _improving(question: Question, target: Target, engine: Filling, deadline: Deadline) -> AsyncGenerator[Answer]:
     answer = NO_DRAFT
     if offer := _row_of_table(question, target):
         yield Answer(offers=(offer,), source="table", final=True)
@@ -161,14 +154,14 @@ def _targets(question: Question, target: Target) -> Iterator[Target]:
     yield target
     snapshot, line = question.snapshot, question.snapshot.line_of(target.start)
     if question.persistent and target.end == snapshot.line_end(line) and snapshot.line(line).strip():
-        yield Target(target.start, target.end, "block", free=True, below=True)
+        yield Target(target.start, target.end, block=True, free=True, below=True)
 
 
-async def _attempts(question: Question, span: Target, engine: Infill, deadline: Deadline) -> AsyncGenerator[Answer]:
+async def _attempts(question: Question, span: Target, engine: Filling, deadline: Deadline) -> AsyncGenerator[Answer]:
     """The answers to each seed as they grow, until one is shown or no other is worth a try."""
     answer, is_shown = NO_DRAFT, False
     for seed in count(question.seed):
-        async with aclosing(engine.infill(deadline.limited(request(question, span, seed)))) as drafts:
+        async with aclosing(engine.fill(deadline.limited(gap_at(question, span, seed)))) as drafts:
             async for draft in drafts:
                 answer = answered(question, span, draft)
                 is_shown = is_shown or bool(answer.offers)
@@ -189,10 +182,10 @@ def _row_of_table(question: Question, span: Target) -> Offer | None:
     return Offer((edit,), tables.RIGHT, {edit.uri: snapshot}) if isinstance(edit, TextEdit) else None
 
 
-def _beginning(text: str, mode: SpanMode, *, is_last: bool) -> str:
+def _beginning(text: str, *, block: bool, is_last: bool) -> str:
     """What of an unfinished answer may be shown: its whole lines, which will not change; of the last draft else
     what there is of the first line."""
-    lines, feed, _ = text.rpartition("\n") if mode == "block" else ("", "", "")
+    lines, feed, _ = text.rpartition("\n") if block else ("", "", "")
     return lines if lines.strip() else text if is_last and not feed else ""
 
 
@@ -213,31 +206,32 @@ def _goes_on(question: Question, answer: Answer, tried: int) -> bool:
 
 
 def where(question: Question) -> Target | Silence:
-    modes, snapshot, settings = question.modes, question.snapshot, question.settings
-    if "line" not in modes and "block" not in modes:
+    snapshot = question.snapshot
+    if not question.fills:
         return Silence("the model only proposes next edits; `mercury-ls model recommend` names some that complete code")
     if hides(snapshot, max(question.offset - 1, 0), question.offset + 1):
         return Silence("the cursor is in a private key, which no model is shown")
     if question.slow and not question.invoked:
         return Silence("the model is too slow here to follow your typing: request a suggestion by hand")
-    candidate = at_cursor(snapshot, question.offset, settings, invoked=question.invoked, strong=question.strong)
-    if isinstance(candidate, Target) and candidate.mode not in modes:
-        return Silence(f"the model only completes {'blocks' if 'block' in modes else 'lines'}")
-    return candidate
+    settings = question.settings
+    return at_cursor(snapshot, question.offset, settings, invoked=question.invoked, strong=question.strong)
 
 
-def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
+def gap_at(question: Question, target: Target, seed: int = 0) -> Gap:
     """The target of a completion replaces nothing but blanks behind the cursor, which no model needs to see."""
     snapshot = question.snapshot
-    start, end = window(snapshot, span.start, question.budget.characters)
-    before, after = shown(snapshot)[start : span.start], shown(snapshot)[span.end : end]
-    mode = span.mode
-    if span.below:
-        before, mode = before.rstrip(" \t") + line_break(snapshot.text), "block" if question.strong else "line"
-    return InfillRequest(
+    start, end = window(snapshot, target.start, question.budget.characters)
+    before, block = shown(snapshot)[start : target.start], target.block
+    if target.below:
+        before, block = before.rstrip(" \t") + line_break(snapshot.text), question.strong
+    return Gap(
         session=question.session,
-        windows=(Window(snapshot.path, snapshot.language, before + after),),
-        spans=(Span(0, len(before), len(before), mode, question.most_tokens),),
+        path=snapshot.path,
+        language=snapshot.language,
+        before=before,
+        after=shown(snapshot)[target.end : end],
+        block=block,
+        most_tokens=question.most_tokens,
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),
         effort=question.effort,
@@ -264,27 +258,26 @@ def _without_keys(snapshot: Snapshot, members: Members) -> Members:
 
 def answered(question: Question, span: Target, draft: Draft) -> Answer:
     """What is unlikely to be kept is not shown, but followed: the text that the user writes says what it was worth."""
-    filled = draft.spans[0]
-    if span.below and filled.text.strip():
-        filled = replace(filled, text="\n" + filled.text)
+    if span.below and draft.text.strip():
+        draft = replace(draft, text="\n" + draft.text)
     answer = Answer(
         step=draft.step,
-        draft=filled.text,
-        tokens=len(filled.confidence),
+        draft=draft.text,
+        tokens=len(draft.confidence),
         final=draft.final,
         sent=draft.sent,
-        slots=filled.slots,
+        slots=draft.slots,
         unread=draft.unread,
     )
     if not draft.step:
         return replace(answer, silence=READING.format(counted(draft.unread, "token")) if draft.unread else LATE)
-    if question.grows and not filled.complete:
-        filled = replace(filled, text=_beginning(filled.text, span.mode, is_last=draft.final))
-    if question.hides and MASK.search(filled.text):
+    if question.grows and not draft.complete:
+        draft = replace(draft, text=_beginning(draft.text, block=span.block, is_last=draft.final))
+    if question.hides and MASK.search(draft.text):
         return replace(answer, silence="it repeats a private key, which the model was not shown")
-    if not filled.text.strip():
-        return replace(answer, silence=EMPTY if filled.complete or question.invoked else GIVEN_UP)
-    evidence = question.judge.evidence(filled, missed=question.missed)
+    if not draft.text.strip():
+        return replace(answer, silence=EMPTY if draft.complete or question.invoked else GIVEN_UP)
+    evidence = question.judge.evidence(draft, missed=question.missed)
     p_accept, unsure = question.judge.chance(evidence), ""
     answer = replace(answer, evidence=evidence)
     bar = question.bar if evidence.calibrated else question.blind_bar
@@ -292,13 +285,13 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
         unsure = f"{UNSURE}: {p_accept:.0%} likely to be kept, under the bar of {bar:.0%}"
         if not draft.final:
             return replace(answer, silence=unsure)
-    edit = polish(question.snapshot, span, filled.text, question.history, complete=filled.complete)
+    edit = polish(question.snapshot, span, draft.text, question.history, complete=draft.complete)
     if isinstance(edit, Silence):
         return replace(answer, silence=unsure or edit.reason)
     saved = p_accept * len(edit.text.strip())
-    if not (unsure or question.invoked or filled.complete) and saved < LEAST_SAVING * min(bar / USUAL_BAR, 1.0):
+    if not (unsure or question.invoked or draft.complete) and saved < LEAST_SAVING * min(bar / USUAL_BAR, 1.0):
         size = counted(len(edit.text.strip()), "character")
         unsure = f"{UNSURE} how it goes on: its first {size}, {p_accept:.0%} likely to be kept, are too few to show"
     base = {edit.uri: question.snapshot}
-    offer = Offer((edit,), p_accept, base, tokens=len(filled.confidence), evidence=evidence)
+    offer = Offer((edit,), p_accept, base, tokens=len(draft.confidence), evidence=evidence)
     return replace(answer, silence=unsure, unshown=offer) if unsure else replace(answer, offers=(offer,))

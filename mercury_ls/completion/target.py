@@ -1,7 +1,6 @@
 """Where something may be written: the span at the cursor, or the reason for silence."""
 
 import re
-from typing import Literal
 
 from msgspec import Struct
 
@@ -17,11 +16,11 @@ CLOSERS = re.compile(r"""[)\]}>"'`;:,]*\s*\Z""")
 class Target(Struct, frozen=True):
     """A range of the document that a suggestion replaces. If it is `free`, the model's word is taken for where its
     answer ends: it may leave the block of its first line, continue an argument, or be a bracket alone. What goes
-    `below` begins on a new line."""
+    `below` begins on a new line. Unless it is a `block`, it ends with its line."""
 
     start: int
     end: int
-    mode: Literal["line", "block", "edit"]
+    block: bool = False
     free: bool = False
     below: bool = False
 
@@ -48,8 +47,8 @@ def at_cursor(
         return Silence(reason)
     end = snapshot.line_end(line) if not tail.strip() else offset
     if strong and settings.multi_line != "never" and CLOSERS.match(tail):
-        return Target(offset, end, "block", free=True)
-    return Target(offset, end, "block" if _wants_block(snapshot, offset, tail, settings.multi_line) else "line")
+        return Target(offset, end, block=True, free=True)
+    return Target(offset, end, _wants_block(snapshot, offset, tail, settings.multi_line))
 
 
 def _unwelcome(snapshot: Snapshot, offset: int, tail: str, settings: SuggestSettings) -> str:

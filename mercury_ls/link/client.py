@@ -7,14 +7,26 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from mercury_engine import model_folders
 from mercury_engine.addresses import is_loopback
-from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineError, InfillRequest, RequestError, TooLongError
+from mercury_engine.api import (
+    ChatReply,
+    ChatRequest,
+    Draft,
+    EngineError,
+    Gap,
+    Opinions,
+    Proposals,
+    Regions,
+    RequestError,
+    Rewrites,
+    TooLongError,
+)
 from mercury_engine.redaction import ForeignText, Secrets
 from mercury_ls.link import claim, local
 from mercury_ls.link.connection import Address, Connection, Response, connect
@@ -22,9 +34,10 @@ from mercury_ls.link.requests import prepared
 from mercury_ls.link.wire import (
     CLIENT_HEADER,
     PREFIX,
-    AnswerFrame,
+    Answer,
     Failure,
     FrameReader,
+    Request,
     Status,
     WireError,
     encode,
@@ -36,6 +49,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
+Answered = TypeVar("Answered", bound=Answer)
 
 IDLE_CONNECTIONS = 4
 FIRST_DELAY = 0.1
@@ -62,7 +76,8 @@ class _Process(Protocol):
 
 
 class EngineLink(Protocol):
-    """The connection to an engine, local or remote, as a session uses it. Closing a generator cancels its request."""
+    """The connection to an engine, local or remote, as a session uses it. Closing a generator cancels its request; it
+    raises `EngineError` if that fails."""
 
     roots: Sequence[str]
 
@@ -70,8 +85,10 @@ class EngineLink(Protocol):
     def status(self) -> Status: ...
     async def start(self) -> None: ...
     async def close(self) -> None: ...
-    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]: ...
-    async def warm(self, request: InfillRequest) -> None: ...
+    def fill(self, gap: Gap) -> AsyncGenerator[Draft]: ...
+    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]: ...
+    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]: ...
+    async def warm(self, question: Gap | Regions) -> None: ...
 
 
 class Backoff:
@@ -136,41 +153,46 @@ class EngineClient:
                 await self._keeper
         self._drop_idle()
 
-    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        """Stream drafts. Closing the generator cancels the request on the server. Raise `EngineError` if the request
-        fails."""
-        return self._answers("/infill", request)
+    def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
+        return self._answers(gap, Draft)
+
+    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
+        return self._answers(regions, Rewrites)
+
+    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
+        return self._answers(proposals, Opinions)
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
-        """Like `infill`; a request that cannot be answered by any engine raises `RequestError`."""
-        return self._answers("/chat", request)
+        """A request that cannot be answered by any engine raises `RequestError`."""
+        return self._answers(request, ChatReply)
 
-    async def _answers(self, path: str, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
-        last: AnswerFrame | None = None
+    async def _answers(self, request: Request, kind: type[Answered]) -> AsyncGenerator[Answered]:
+        last: Answered | Failure | None = None
         until = None if request.deadline_ms is None else self._now() + request.deadline_ms / 1000 + PATIENCE_SECONDS
-        async with self._exchange(path, request, until) as (connection, response):
-            frames, pieces = FrameReader(AnswerFrame, connection.secrets), connection.body(response)
+        async with self._exchange("/ask", request, until) as (connection, response):
+            frames = FrameReader[Answered | Failure](kind | Failure, connection.secrets)
+            pieces = connection.body(response)
             while (piece := await _in_time(anext(pieces, None), until)) is not None:
                 for last in frames.feed(piece):
-                    if last.answer is not None and not last.answer.final:
-                        yield last.answer
+                    if not (isinstance(last, Failure) or last.final):
+                        yield last
         yield _final_answer(last)
 
-    async def warm(self, request: InfillRequest) -> None:
+    async def warm(self, question: Gap | Regions) -> None:
         until = self._now() + SILENCE_SECONDS
-        async with self._exchange("/warm", request, until) as (connection, response):
+        async with self._exchange("/warm", question, until) as (connection, response):
             await connection.read(response)
 
-    def _encoded(self, request: InfillRequest | ChatRequest) -> bytes:
+    def _encoded(self, request: Request) -> bytes:
         """Only the user's own server learns where the project is."""
         request = prepared(request, self.roots)
-        if isinstance(request, InfillRequest) and self._settings.address:
+        if not isinstance(request, ChatRequest) and self._settings.address:
             request = msgspec.structs.replace(request, root="")
         return encode(request)
 
     @asynccontextmanager
     async def _exchange(
-        self, path: str, request: InfillRequest | ChatRequest, until: float | None
+        self, path: str, request: Request, until: float | None
     ) -> AsyncGenerator[tuple[Connection, Response]]:
         """The response; the connection is reused if the body is read to its end."""
         body = self._encoded(request)
@@ -350,12 +372,12 @@ async def _in_time(awaited: Awaitable[Found], until: float | None) -> Found:
         raise TimeoutError("the engine server does not answer: run `mercury-ls doctor`") from error
 
 
-def _final_answer(last: AnswerFrame | None) -> Draft | ChatReply:
-    if last is not None and last.failure is not None:
-        raise failed(last.failure)
-    if last is None or last.answer is None or not last.answer.final:
+def _final_answer(last: Answered | Failure | None) -> Answered:
+    if isinstance(last, Failure):
+        raise failed(last)
+    if last is None or not last.final:
         raise EngineUnavailable("the engine server ended its answer without a final draft")
-    return last.answer
+    return last
 
 
 class BusyError(EngineError):

@@ -1,27 +1,30 @@
 """Normalises requests to the form that models are trained on: line feeds, and paths relative to the project."""
 
 import os
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, InfillRequest
+from mercury_engine.api import ChatRequest, Gap, Proposal, Question, Region, Regions
 from mercury_ls.code.documents import unified
 from mercury_ls.link.wire import Request, check
 
+Asked = TypeVar("Asked", bound=Request)
+AskedOfCode = TypeVar("AskedOfCode", bound=Question)
 
-def prepared(request: Request, roots: Sequence[str]) -> Request:
+
+def prepared(request: Asked, roots: Sequence[str]) -> Asked:
     """The request, checked and normalized: a conversation stays as it is."""
     check(request)
-    return request if isinstance(request, ChatRequest) else cast("Request", normalized(request, roots))
+    return request if isinstance(request, ChatRequest) else normalized(request, roots)
 
 
-def normalized(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
-    """The request with line feeds, and with paths relative to the innermost root around its file, which reveal nothing
-    about the machine. Files outside this root keep their last folder."""
-    request = _with_line_feeds(request)
-    current_path = request.windows[0].path if request.windows else ""
+def normalized(question: AskedOfCode, roots: Sequence[str]) -> AskedOfCode:
+    """The question with line feeds, and with paths relative to the innermost root around its file, which reveal nothing
+    about the machine. Files outside this root keep their last folder. The receiver of the answers restores the file's
+    own line ends."""
+    current_path = question.paths[0]
     around = [root.rstrip(os.sep) + os.sep for root in roots]
     root = max(
         (root_path for root_path in around if current_path.startswith(root_path)),
@@ -33,41 +36,41 @@ def normalized(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
         parts = path.removeprefix(root).split(os.sep)
         return _encodable("/".join(parts if path.startswith(root) or not os.path.isabs(path) else parts[-2:]))
 
-    return replace(
-        request,
+    question = replace(
+        question,
         root=_encodable(root),
-        windows=tuple(
-            replace(window, path=relative(window.path), language=_encodable(window.language))
-            for window in request.windows
+        snippets=tuple(
+            replace(snippet, path=relative(snippet.path), text=unified(snippet.text)) for snippet in question.snippets
         ),
-        snippets=tuple(replace(snippet, path=relative(snippet.path)) for snippet in request.snippets),
-        edits=tuple(replace(edit, path=relative(edit.path)) for edit in request.edits),
-        diagnostics=tuple(replace(diagnostic, path=relative(diagnostic.path)) for diagnostic in request.diagnostics),
+        edits=tuple(replace(edit.with_texts(unified), path=relative(edit.path)) for edit in question.edits),
+        diagnostics=tuple(replace(diagnostic, path=relative(diagnostic.path)) for diagnostic in question.diagnostics),
+    )
+    if isinstance(question, Gap):
+        return replace(
+            question,
+            path=relative(question.path),
+            language=_encodable(question.language),
+            before=unified(question.before),
+            after=unified(question.after),
+        )
+    if isinstance(question, Regions):
+        cursor = len(unified(question.regions[0].old[: question.cursor]))
+        return replace(question, regions=tuple(_region(region, relative) for region in question.regions), cursor=cursor)
+    proposals = (Proposal(_region(one.region, relative), unified(one.text)) for one in question.proposals)
+    return replace(question, proposals=tuple(proposals))
+
+
+def _region(region: Region, relative: Callable[[str], str]) -> Region:
+    return replace(
+        region,
+        path=relative(region.path),
+        language=_encodable(region.language),
+        above=unified(region.above),
+        old=unified(region.old),
+        below=unified(region.below),
     )
 
 
 def _encodable(name: str) -> str:
     """The text without what UTF-8 cannot encode: file names and language ids of clients may not be Unicode."""
     return name if name.isascii() else name.encode(errors="replace").decode()
-
-
-def _with_line_feeds(request: InfillRequest) -> InfillRequest:
-    """The request with line feeds; the receiver of the answers restores the file's own line ends."""
-    spans, cursor, texts = request.spans, request.cursor, [window.text for window in request.windows]
-    if any("\r\n" in text for text in texts):
-        ends = ((span, (_unified_offset(texts[span.window], at) for at in (span.start, span.end))) for span in spans)
-        spans = tuple(replace(span, start=start, end=end) for span, (start, end) in ends)
-        cursor = _unified_offset(texts[spans[0].window], cursor) if spans and cursor >= 0 else cursor
-    return replace(
-        request,
-        cursor=cursor,
-        windows=tuple(replace(window, text=unified(window.text)) for window in request.windows),
-        spans=spans,
-        snippets=tuple(replace(snippet, text=unified(snippet.text)) for snippet in request.snippets),
-        edits=tuple(edit.with_texts(unified) for edit in request.edits),
-    )
-
-
-def _unified_offset(text: str, offset: int) -> int:
-    """The offset in the text with line feeds."""
-    return offset - text.count("\r\n", 0, offset)

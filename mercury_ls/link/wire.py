@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from types import UnionType
 from typing import Generic, Literal, TypeVar
 
 import msgspec
@@ -15,9 +16,14 @@ from mercury_engine.api import (
     Draft,
     EngineError,
     EngineInfo,
-    Filled,
-    InfillRequest,
+    Gap,
+    Opinions,
+    Proposals,
+    Question,
+    Regions,
     RequestError,
+    Rewrites,
+    Rewritten,
 )
 from mercury_engine.redaction import ForeignText, Secrets
 
@@ -34,7 +40,7 @@ class WireError(Exception):
     """The peer does not speak this protocol. The message says what was received, and what to do."""
 
 
-class Failure(Struct, frozen=True):
+class Failure(Struct, frozen=True, tag=True):
     """Why one request has no final draft; the engine and the other requests carry on. The kinds "request" and "length"
     mean that the request itself is at fault."""
 
@@ -42,22 +48,10 @@ class Failure(Struct, frozen=True):
     detail: str
 
 
-class AnswerFrame(Struct, frozen=True, omit_defaults=True):
-    """One frame of a response: a draft of an infill or of a chat answer, or why there is none."""
-
-    draft: Draft | None = None
-    failure: Failure | None = None
-    said: ChatReply | None = None
-
-    @classmethod
-    def of(cls, answer: Draft | ChatReply | Failure) -> "AnswerFrame":
-        if isinstance(answer, Failure):
-            return cls(failure=answer)
-        return cls(said=answer) if isinstance(answer, ChatReply) else cls(draft=answer)
-
-    @property
-    def answer(self) -> Draft | ChatReply | None:
-        return self.draft or self.said
+Request = Question | ChatRequest
+Answer = Draft | Rewrites | Opinions | ChatReply
+Frame = Answer | Failure
+"""One frame of a response: what there is of an answer, or why there is none."""
 
 
 class Status(Struct, frozen=True):
@@ -88,9 +82,10 @@ Value = TypeVar("Value")
 
 
 class FrameReader(Generic[Value]):
-    """Splits a stream of bytes into frames of one type. What is wrong with one is said without the secrets."""
+    """Splits a stream of bytes into frames of one type, or of several. What is wrong with one is said without the
+    secrets."""
 
-    def __init__(self, kind: type[Value], secrets: Secrets | None = None) -> None:
+    def __init__(self, kind: type[Value] | UnionType, secrets: Secrets | None = None) -> None:
         self._secrets = secrets or Secrets()
         self._decode = msgspec.msgpack.Decoder(kind).decode
         self._rest = b""
@@ -117,41 +112,30 @@ class FrameReader(Generic[Value]):
 NOT_AN_ENGINE = f"check that a mercury-ls engine server of protocol {PROTOCOL_VERSION} listens at this address"
 
 
-Request = TypeVar("Request", bound=InfillRequest | ChatRequest)
-
-
-def decode(body: bytes, kind: type[Request]) -> Request:
+def decode(body: bytes) -> Request:
     """The request, or an error that says why the engine could not rely on it."""
     try:
-        request = msgspec.msgpack.decode(body, type=kind)
+        request = msgspec.msgpack.decode(body, type=Request)
     except msgspec.DecodeError as error:
-        raise WireError(f"the body is not a msgpack {kind.__name__} of protocol {PROTOCOL_VERSION}: {error}") from error
+        raise WireError(f"the body is no request of protocol {PROTOCOL_VERSION}: {error}") from error
     check(request)
     return request
 
 
-def check(request: InfillRequest | ChatRequest) -> None:
+def check(request: Request) -> None:
     if isinstance(request, ChatRequest):
         _check_chat(request)
-    else:
-        _check_infill(request)
+    elif not request.paths:
+        raise EngineError("the question is about nothing: send at least one region or proposal")
+    elif isinstance(request, Regions):
+        _check_cursor(request.cursor, len(request.regions[0].old))
 
 
-def _check_infill(request: InfillRequest) -> None:
-    """Raise `EngineError` unless every span lies inside its window."""
-    for index, span in enumerate(request.spans):
-        if not 0 <= span.window < len(request.windows):
-            raise EngineError(f"spans[{index}].window is {span.window}, but there are {len(request.windows)} windows")
-        length = len(request.windows[span.window].text)
-        if not 0 <= span.start <= span.end <= length:
-            raise EngineError(
-                f"spans[{index}] is {span.start}:{span.end}, but its window has {length} characters:"
-                " send offsets in code points with 0 <= start <= end"
-            )
-        if span.mode == "region" and not 0 <= request.cursor <= length:
-            raise EngineError(
-                f"spans[{index}] is a region, but the cursor is {request.cursor} in a window of {length} characters"
-            )
+def _check_cursor(cursor: int, length: int) -> None:
+    if not 0 <= cursor <= length:
+        raise EngineError(
+            f"the cursor is {cursor}, but the first region has {length} characters: send an offset in code points"
+        )
 
 
 CHOICES = ("auto", "none", "required")
@@ -176,21 +160,21 @@ def _check_chat(request: ChatRequest) -> None:
         raise RequestError(f"tool_choice is {request.tool_choice!r}, but there are no tools: send them in tools")
 
 
-def untouched(request: InfillRequest | ChatRequest) -> Draft | ChatReply:
-    """The answer before the first forward: every span keeps its text, and chat has none."""
-    if isinstance(request, ChatRequest):
-        return ChatReply(0, "", final=True, finish="length")
-    texts = (request.windows[span.window].text[span.start : span.end] for span in request.spans)
-    return Draft(0, tuple(Filled(text) for text in texts), final=True)
+def untouched(request: Request) -> Answer:
+    """The answer before the first forward: nothing is written, and no opinion formed."""
+    if isinstance(request, Gap):
+        return Draft(final=True)
+    if isinstance(request, Regions):
+        return Rewrites(0, tuple(Rewritten(region.old) for region in request.regions), final=True)
+    if isinstance(request, Proposals):
+        return Opinions(0, (None,) * len(request.proposals), final=True)
+    return ChatReply(0, "", final=True, finish="length")
 
 
-Draftlike = TypeVar("Draftlike", bound=Draft | ChatReply)
-
-
-def final(draft: Draftlike) -> Draftlike:
-    """A draft with no more to come. A chat answer without an end ran out of time."""
-    if draft.final:
-        return draft
-    if isinstance(draft, ChatReply):
-        return replace(draft, final=True, finish=draft.finish or "length")
-    return replace(draft, final=True)
+def final(answer: Answer) -> Answer:
+    """An answer with no more to come. A chat answer without an end ran out of time."""
+    if answer.final:
+        return answer
+    if isinstance(answer, ChatReply):
+        return replace(answer, final=True, finish=answer.finish or "length")
+    return replace(answer, final=True)

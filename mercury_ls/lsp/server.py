@@ -440,7 +440,7 @@ def status_fields(status: Status) -> dict[str, Any]:
         "model": one_line(info.model) if info else "",
         "device": info.device if info else "",
         "remarks": [*map(one_line, remarks(info))] if info else [],
-        "eager": bool(info and "region" in info.answers and not info.metered),
+        "eager": bool(info and info.rewrites and not info.metered),
     }
 
 

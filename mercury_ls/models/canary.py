@@ -1,7 +1,7 @@
 """Whether a model understands its prompts: questions whose answers every model knows that was trained for them."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, Engine, EngineError, InfillRequest, Span, Window
+from mercury_engine.api import Draft, Edit, Engine, EngineError, EngineInfo, Gap, Region, Regions, Rewrites, Rewritten
 
 CURSOR = "‸"
 SECONDS = 10.0
@@ -18,7 +18,7 @@ OWN_SECONDS = 6.0
 """Of these for its own format."""
 DEADLINE_MS = 5000.0
 QUESTIONS = 10
-GAP_TOKENS, REWRITE_TOKENS = 16, 96
+GAP_TOKENS = 16
 SAMPLE = 3
 """Questions after which it is clear that another format is no better."""
 
@@ -31,12 +31,18 @@ class KnownGap(Struct, frozen=True):
     text: str
     right_lines: tuple[str, ...]
 
-    def request(self, modes: Iterable[str], typed: str = "") -> InfillRequest:
+    def asked(self, engine: Engine, typed: str = "", deadline_ms: float | None = None) -> Generator[Draft]:
         before, _, after = self.text.partition(CURSOR)
-        cursor = len(before + typed)
-        span = Span(0, cursor, cursor, "line" if "line" in modes else "block", GAP_TOKENS)
-        window = Window(self.path, self.language, before + typed + after)
-        return InfillRequest(session="canary", windows=(window,), spans=(span,), cursor=cursor, invoked=True)
+        gap = Gap(
+            session="canary",
+            path=self.path,
+            language=self.language,
+            before=before + typed,
+            after=after,
+            most_tokens=GAP_TOKENS,
+            deadline_ms=deadline_ms,
+        )
+        return engine.fill(gap)
 
     def is_right(self, answer: str) -> bool:
         line = answer.strip().split("\n")[0]
@@ -55,18 +61,17 @@ class Rewrite(Struct, frozen=True):
     below: str
     due: str = ""
 
-    def request(self, modes: Iterable[str], typed: str = "") -> InfillRequest:
+    def asked(self, engine: Engine, typed: str = "", deadline_ms: float | None = None) -> Generator[Rewrites]:
         edited = self.above + self.after[:-1] + typed
-        text = f"{edited}\n{self.below}"
         edit = Edit(self.path, self.above.count("\n"), self.before, self.after, self.above, self.below)
-        return InfillRequest(
+        regions = Regions(
             session="canary",
-            windows=(Window(self.path, self.language, text),),
-            spans=(Span(0, 0, len(text), "region", REWRITE_TOKENS),),
-            edits=(edit,),
+            regions=(Region(self.path, self.language, f"{edited}\n{self.below}"),),
             cursor=len(edited),
-            invoked=True,
+            edits=(edit,),
+            deadline_ms=deadline_ms,
         )
+        return engine.rewrite(regions)
 
     def is_right(self, answer: str) -> bool:
         first, feed, tail = self.below.partition("\n")
@@ -155,16 +160,15 @@ def examined(
 ) -> Verdict:
     """Asks questions about all that the model answers, until it is decided whether as many as are needed are right, or
     there is no time left. `EngineError` if it could answer none."""
-    modes = engine.info().answers
     right, asked, problem = 0, 0, None
     failed: list[str] = []
-    for question in _questions(modes)[:limit]:
+    for question in questions_for(engine.info())[:limit]:
         if (now := clock()) >= until or right >= needed or right + limit - asked < needed:
             break
         asked += 1
         deadline_ms = min(DEADLINE_MS, 1000 * (until - now))
         try:
-            is_right = question.is_right(_answer(engine, replace(question.request(modes), deadline_ms=deadline_ms)))
+            is_right = question.is_right(_answer(question.asked(engine, deadline_ms=deadline_ms)))
         except EngineError as error:
             problem = error if problem or asked == 1 else None
         else:
@@ -176,17 +180,19 @@ def examined(
     return Verdict(right, asked, failed=tuple(failed))
 
 
-def _questions(modes: Iterable[str]) -> Sequence[Question]:
-    if "region" not in modes:
+def questions_for(info: EngineInfo) -> Sequence[Question]:
+    if not info.rewrites:
         return GAPS
-    return [*chain.from_iterable(zip(GAPS, REWRITES, strict=True))] if {"line", "block"} & {*modes} else REWRITES
+    return [*chain.from_iterable(zip(GAPS, REWRITES, strict=True))] if info.fills else REWRITES
 
 
-def _answer(engine: Engine, request: InfillRequest) -> str:
-    text = ""
-    for draft in engine.infill(request):
-        text = draft.spans[0].text
-    return text
+def told(answer: Draft | Rewrites) -> Draft | Rewritten:
+    return answer.regions[0] if isinstance(answer, Rewrites) else answer
+
+
+def _answer(answers: Iterable[Draft | Rewrites]) -> str:
+    *_, last = answers
+    return told(last).text
 
 
 def _bare(line: str) -> str:

@@ -1,7 +1,7 @@
 """What a model costs on this machine: three real suggestions, timed."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from statistics import median
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine import model_folders
-from mercury_engine.api import Engine, EngineInfo, Filled, InfillRequest
+from mercury_engine.api import Draft, Engine, EngineInfo, Rewrites
 from mercury_engine.record import ModelRecord, read_record
 from mercury_ls.link import local
 from mercury_ls.models import canary, library
@@ -29,7 +29,9 @@ Clock = Callable[[], float]
 class TimedAnswer(Struct, frozen=True):
     """When the first part of an answer and all of it were there, and what went to another program for it."""
 
-    filled: Filled
+    text: str
+    p_accept: float
+    tokens: int
     first_ms: float
     all_ms: float
     sent: str
@@ -38,7 +40,7 @@ class TimedAnswer(Struct, frozen=True):
     @property
     def tokens_per_second(self) -> float:
         """Of what came after the first part; 0 where that was all."""
-        tokens, later_ms = len(self.filled.confidence) - self.first_tokens, self.all_ms - self.first_ms
+        tokens, later_ms = self.tokens - self.first_tokens, self.all_ms - self.first_ms
         return 1000 * tokens / later_ms if tokens > 0 and later_ms > 0 else 0.0
 
 
@@ -85,8 +87,8 @@ def verdict_on(engine: Engine, record: ModelRecord | None, network: bool) -> can
 
 def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) -> ModelMeasurement:
     info = engine.info()
-    questions = canary.GAPS if {"line", "block"} & {*info.answers} else canary.REWRITES
-    answers = tuple(_asked(engine, question, info.answers, clock) for question in questions[:SAMPLES])
+    questions = canary.GAPS if info.fills else canary.REWRITES
+    answers = tuple(_asked(engine, question, clock) for question in questions[:SAMPLES])
     cold = median(answer.cold.all_ms for answer in answers)
     warm = median(answer.warm.all_ms for answer in answers)
     first = median(answer.warm.first_ms for answer in answers)
@@ -94,21 +96,21 @@ def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) ->
     return ModelMeasurement(info, answers, MeasuredSpeed(cold, warm, load_ms, info.bytes, first, speed))
 
 
-def _asked(engine: Engine, question: canary.Question, modes: Sequence[str], clock: Clock) -> SampleAnswer:
-    cold = _timed(engine, question.request(modes), clock)
-    typed = cold.filled.text[:1] if "line" in modes else ""
-    warm = _timed(engine, question.request(modes, typed.strip() or " "), clock)
+def _asked(engine: Engine, question: canary.Question, clock: Clock) -> SampleAnswer:
+    cold = _timed(question.asked(engine), clock)
+    typed = cold.text[:1].strip() if isinstance(question, canary.KnownGap) else ""
+    warm = _timed(question.asked(engine, typed or " "), clock)
     return SampleAnswer(question.path, cold, warm)
 
 
-def _timed(engine: Engine, request: InfillRequest, clock: Clock) -> TimedAnswer:
-    started, first_ms, first_tokens, last, sent = clock(), 0.0, 0, Filled(""), ""
-    for draft in engine.infill(request):
-        last, sent = draft.spans[0], draft.sent or sent
+def _timed(answers: Iterable[Draft | Rewrites], clock: Clock) -> TimedAnswer:
+    started, first_ms, first_tokens, last, sent = clock(), 0.0, 0, canary.told(Draft()), ""
+    for answer in answers:
+        last, sent = canary.told(answer), answer.sent or sent
         if not first_ms and last.text.strip():
             first_ms, first_tokens = 1000 * (clock() - started), max(1, len(last.confidence))
     all_ms = 1000 * (clock() - started)
-    return TimedAnswer(last, first_ms or all_ms, all_ms, sent, first_tokens)
+    return TimedAnswer(last.text, last.p_accept, len(last.confidence), first_ms or all_ms, all_ms, sent, first_tokens)
 
 
 def described(result: ModelMeasurement) -> Iterator[str]:
@@ -116,13 +118,13 @@ def described(result: ModelMeasurement) -> Iterator[str]:
     loaded = f"loaded in {measured.load_ms / 1000:.1f} s, {megabytes(measured.memory)} of memory"
     yield f"{info.model} on {info.device}, {loaded}"
     for answer in result.answers:
-        filled = answer.cold.filled
-        text = " ⏎ ".join(line.strip() for line in filled.text.strip().splitlines())[:SHOWN]
+        cold = answer.cold
+        text = " ⏎ ".join(line.strip() for line in cold.text.strip().splitlines())[:SHOWN]
         shown = f"`{text}`" if text else "nothing"
-        times = f"{answer.cold.all_ms:6,.0f} ms, warm {answer.warm.all_ms:6,.0f} ms"
-        yield f"  {answer.path:9} {times}, P {filled.p_accept:.2f}  {shown}"
-        if answer.cold.sent:
-            yield f"            sent {answer.cold.sent}"
+        times = f"{cold.all_ms:6,.0f} ms, warm {answer.warm.all_ms:6,.0f} ms"
+        yield f"  {answer.path:9} {times}, P {cold.p_accept:.2f}  {shown}"
+        if cold.sent:
+            yield f"            sent {cold.sent}"
     yield "P is the chance that you keep it; with less than suggest.minimum_probability an editor shows nothing"
     yield f"a suggestion takes {measured.cold_ms:,.0f} ms cold and {measured.warm_ms:,.0f} ms warm (median)"
     if measured.tokens_per_second:

@@ -12,11 +12,11 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from contextlib import aclosing, suppress
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError
+from mercury_engine.api import EngineError, Opinions, Proposals, Regions, Rewrites
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached, reparse
 from mercury_ls.code.edits import TextEdit
@@ -25,7 +25,6 @@ from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.suggest import Infill
 from mercury_ls.completion.target import Silence
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit import opinion, ranking, region
@@ -56,7 +55,14 @@ SHORT_WAIT_SECONDS = 1.0
 T = TypeVar("T")
 
 
-async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[Answer]:
+class Suggesting(Protocol):
+    """The engine, near or far; closing an iterator cancels."""
+
+    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]: ...
+    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]: ...
+
+
+async def next_edits(question: NextQuestion, engine: Suggesting | None) -> AsyncGenerator[Answer]:
     """What follows by rule at once, then again with each draft of the model."""
     candidates = await _in_turns(searching(question.situation), Silence(TOO_LONG))
     reason = _unlearnable(question) or (candidates.reason if isinstance(candidates, Silence) else NOTHING_FOLLOWS)
@@ -99,14 +105,14 @@ async def _in_turns(
 
 
 async def answers(
-    question: NextQuestion, candidates: Sequence[Candidate], engine: Infill | None, reason: str = NOTHING_FOLLOWS
+    question: NextQuestion, candidates: Sequence[Candidate], engine: Suggesting | None, reason: str = NOTHING_FOLLOWS
 ) -> AsyncGenerator[Answer]:
     """The answer by these candidates alone, then with what the model says of them. `reason` says why there are no
     candidates, if there are none."""
     answer = await _checked(question, candidates, ranking.load().bar) if candidates else Answer(silence=reason)
     if engine is not None:
         yield answer
-        asking = _rewritten_by if "region" in question.modes else _judged_by
+        asking = _rewritten_by if question.rewrites else _judged_by
         async with aclosing(asking(question, candidates, answer, engine)) as better:
             async for answer in better:
                 yield answer
@@ -144,7 +150,7 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
 
 
 async def _rewritten_by(
-    question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Infill
+    question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
 ) -> AsyncGenerator[Answer]:
     """The answer with what a next-edit model rewrites around the cursor, and if that is nothing, elsewhere. What is
     certain does not wait for it."""
@@ -157,20 +163,20 @@ async def _rewritten_by(
     for number, (snapshot, offset) in enumerate(region.places(question, candidates)):
         if number and (answer.offer or deadline.left < (question.deadline_ms or 0) / 2):
             return
-        infill = deadline.limited(region.request(question, snapshot, offset, question.diagnostics_of(snapshot)))
+        regions = deadline.limited(region.regions_at(question, snapshot, offset, question.diagnostics_of(snapshot)))
         rewrite: region.RegionRewrite | Silence = Silence(region.LATE)
-        async with aclosing(engine.infill(infill)) as drafts:
+        async with aclosing(engine.rewrite(regions)) as drafts:
             while draft := await _next_draft(drafts, until):
                 answer = replace(answer, step=draft.step, sent=draft.sent)
                 if draft.final and draft.step:
-                    rewrite = region.rewritten(question, snapshot, offset, draft.spans[0], candidates)
+                    rewrite = region.rewritten(question, snapshot, offset, draft.regions[0], candidates)
                 else:
                     yield answer
         better = await _with_written(question, candidates, rewrite, by_rule)
         yield (answer := replace(better, step=answer.step, sent=answer.sent))
 
 
-async def _next_draft(drafts: AsyncGenerator[Draft], until: float | None) -> Draft | None:
+async def _next_draft(drafts: AsyncGenerator[Rewrites], until: float | None) -> Rewrites | None:
     """The next draft, None after the last one and if none comes until then, by the loop's clock."""
     with suppress(TimeoutError):
         async with asyncio.timeout_at(until):
@@ -199,22 +205,22 @@ def _with_evidence(question: NextQuestion, answer: Answer, rewrite: region.Regio
 
 
 async def _judged_by(
-    question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Infill
+    question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
 ) -> AsyncGenerator[Answer]:
     """The answer after the model's opinion on what the rules propose, unless it is asked for by hand, or anything is
     certain. The answer by rule stays if the model has no opinion."""
-    is_asked = "proposal" in question.modes and not question.invoked and not any(c.certain for c in candidates)
-    bar, proposals = ranking.load().bar, opinion.proposals(question, candidates) if is_asked else []
-    if not proposals:
+    is_asked = question.judges and not question.invoked and not any(c.certain for c in candidates)
+    bar, bundles = ranking.load().bar, opinion.bundles(question, candidates) if is_asked else []
+    if not bundles:
         return
-    infill = Deadline(question.deadline_ms).limited(opinion.request(question, proposals))
+    proposals = Deadline(question.deadline_ms).limited(opinion.proposals(question, bundles))
     try:
-        async with aclosing(engine.infill(infill)) as drafts:
-            async for draft in drafts:
-                if draft.final:
-                    judged = opinion.judged(candidates, proposals, draft.spans)
+        async with aclosing(engine.judge(proposals)) as drafts:
+            async for opinions in drafts:
+                if opinions.final:
+                    judged = opinion.judged(candidates, bundles, opinions.likelihoods)
                     answer = await _checked(question, distinct(judged), bar)
-                yield replace(answer, step=draft.step, sent=draft.sent)
+                yield replace(answer, step=opinions.step)
     except (EngineUnavailable, EngineError) as error:
         log.info("the engine had no opinion of a next edit: %s", error)
 

@@ -59,7 +59,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     def is_for_a_rewriter(self) -> bool:
         """Whether a next-edit model has something to do: on request always, otherwise once any text has changed. Its
         silence can be trusted, also where rules have nothing to learn from."""
-        return "region" in self.modes and (self.invoked or self.history.mark > 0)
+        return self.rewrites and (self.invoked or self.history.mark > 0)
 
     @property
     def situation(self) -> Situation:

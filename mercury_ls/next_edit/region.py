@@ -9,7 +9,7 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Diagnostic, Filled, InfillRequest, Span, Window
+from mercury_engine.api import Diagnostic, Region, Regions, Rewritten
 from mercury_ls.code import syntax
 from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.differences import is_step_towards
@@ -56,21 +56,20 @@ def places(question: NextQuestion, candidates: Sequence[Candidate]) -> Iterator[
         yield question.files[best.uri], best.start
 
 
-def request(
+def regions_at(
     question: Question, snapshot: Snapshot, offset: int, diagnostics: Sequence[FileDiagnostic] = ()
-) -> InfillRequest:
+) -> Regions:
     """`diagnostics` are those of the snapshot."""
     start, end = window(snapshot, offset, question.budget.characters)
     near = (problem for problem in diagnostics if start <= problem.start <= end)
-    return InfillRequest(
+    text, first_line = shown(snapshot)[start:end], snapshot.line_of(start)
+    return Regions(
         session=question.session,
-        windows=(Window(snapshot.path, snapshot.language, shown(snapshot)[start:end], snapshot.line_of(start)),),
-        spans=(Span(0, 0, end - start, "region"),),
+        regions=(Region(snapshot.path, snapshot.language, text, first_line=first_line),),
+        cursor=offset - start,
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),
         diagnostics=tuple(_diagnostic(snapshot, problem) for problem in near if not _in_key(snapshot, problem)),
-        effort=question.effort,
-        cursor=offset - start,
     )
 
 
@@ -94,25 +93,25 @@ class RegionRewrite(Struct, frozen=True):
 
 
 def rewritten(
-    question: NextQuestion, snapshot: Snapshot, offset: int, filled: Filled, candidates: Sequence[Candidate]
+    question: NextQuestion, snapshot: Snapshot, offset: int, answer: Rewritten, candidates: Sequence[Candidate]
 ) -> RegionRewrite | Silence:
     """The edits that the answer makes, which belong together; or why it makes none, or none that may be shown."""
     start, end = region = window(snapshot, offset, question.budget.characters)
-    if filled.refused:
-        return Silence(f"the model's answer was refused: {filled.refused}")
-    if not filled.complete:
+    if answer.refused:
+        return Silence(f"the model's answer was refused: {answer.refused}")
+    if not answer.complete:
         return Silence(LATE)
-    if without_sentinels(filled.text, snapshot.text) != filled.text:
+    if without_sentinels(answer.text, snapshot.text) != answer.text:
         return _discarded("it contains special tokens")
-    edits = edits_of(snapshot, region, filled.text, question.offset)
+    edits = edits_of(snapshot, region, answer.text, question.offset)
     if not edits:
-        is_same = unified(filled.text).split() == unified(shown(snapshot)[start:end]).split()
+        is_same = unified(answer.text).split() == unified(shown(snapshot)[start:end]).split()
         return Silence("the model changes nothing here") if is_same else _discarded("it rewrites or removes too much")
     if any(hides(snapshot, edit.start, edit.end) or (question.hides and MASK.search(edit.text)) for edit in edits):
         return _discarded("it rewrites lines of a private key, which the model was not shown")
     if not question.invoked and any((snapshot.uri, *widened(snapshot.text, e)) in question.refused for e in edits):
         return _discarded("it was rejected before")
-    evidence = question.judge.evidence(filled, text="\n".join(edit.text for edit in edits))
+    evidence = question.judge.evidence(answer, text="\n".join(edit.text for edit in edits))
     chance = question.judge.chance(evidence)
     candidates_of_model = [
         Candidate(snapshot.uri, edit.start, edit.end, edit.text, "region", None, {}, chance, bound=True)

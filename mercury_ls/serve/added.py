@@ -95,8 +95,7 @@ def named_kind(prompt: str) -> tuple[Kind, str, str]:
 
 
 def diffusion(family: "Family") -> tuple[Kind, str, str]:
-    says = "blocks" if family.answers == ("block",) else LINES
-    return "diffusion", family.name, f"{says}, by diffusion"
+    return "diffusion", family.name, f"{LINES}, by diffusion"
 
 
 def next_edit_format(name: str) -> str:

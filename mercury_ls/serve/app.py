@@ -5,14 +5,13 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
-from mercury_engine.api import PROTOCOL_VERSION, ChatRequest, EngineError, InfillRequest
+from mercury_engine.api import PROTOCOL_VERSION, EngineError, Gap, Regions
 from mercury_ls import __version__
 from mercury_ls.link.wire import (
     BODY_LIMIT,
     CLIENT_HEADER,
     FRAME_TYPE,
     PREFIX,
-    AnswerFrame,
     Failure,
     Request,
     WireError,
@@ -37,6 +36,10 @@ from mercury_ls.serve.asgi import (
 )
 from mercury_ls.serve.race import first_of
 from mercury_ls.serve.worker import Worker
+
+REMEDY = (
+    "send a Gap, Regions, Proposals or a ChatRequest of mercury_engine.api as a msgpack map; to /warm a Gap or Regions"
+)
 
 
 class Activity:
@@ -74,8 +77,7 @@ class App:
             "/health": {"GET": self.health},
             f"{PREFIX}/info": {"GET": self.info},
             f"{PREFIX}/lease": {"GET": self.lease},
-            f"{PREFIX}/infill": {"POST": self.infill},
-            f"{PREFIX}/chat": {"POST": self.chat},
+            f"{PREFIX}/ask": {"POST": self.ask},
             f"{PREFIX}/warm": {"POST": self.warm},
             f"{PREFIX}/stop": {"POST": self.stop},
         }
@@ -114,14 +116,9 @@ class App:
     async def info(self, scope: Scope, receive: Receive, send: Send) -> None:
         await as_json(self._worker.latest).send(send)
 
-    async def infill(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._answer(await _read_request(scope, receive, InfillRequest), scope, receive, send)
-
-    async def chat(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._answer(await _read_request(scope, receive, ChatRequest), scope, receive, send)
-
-    async def _answer(self, request: InfillRequest | ChatRequest, scope: Scope, receive: Receive, send: Send) -> None:
+    async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send each draft as a frame, until the last one, or until the client is gone."""
+        request = await _read_request(scope, receive)
         stream = self._worker.ask(header(scope, CLIENT_HEADER), request)
         watch = asyncio.create_task(disconnected(receive))
         watch.add_done_callback(lambda _: stream.close())
@@ -132,14 +129,17 @@ class App:
                     await start(send, {}, FRAME_TYPE)
                     started = True
                 last = isinstance(answer, Failure) or answer.final
-                body = frame(AnswerFrame.of(answer))
+                body = frame(answer)
                 await send({"type": "http.response.body", "body": body, "more_body": not last})
                 await asyncio.sleep(0)  # notice a client that has disconnected, even during a burst of drafts
         finally:
             watch.cancel()
 
     async def warm(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._worker.warm(header(scope, CLIENT_HEADER), await _read_request(scope, receive, InfillRequest))
+        question = await _read_request(scope, receive)
+        if not isinstance(question, Gap | Regions):
+            raise RefusedError(400, f"there is nothing to read ahead for {type(question).__name__}", REMEDY)
+        self._worker.warm(header(scope, CLIENT_HEADER), question)
         await as_json({}, 202).send(send)
 
     async def lease(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -162,10 +162,9 @@ class App:
         self._stop()
 
 
-async def _read_request(scope: Scope, receive: Receive, kind: type[Request]) -> Request:
+async def _read_request(scope: Scope, receive: Receive) -> Request:
     body = await read_body(scope, receive, BODY_LIMIT)
     try:
-        return decode(body, kind)
+        return decode(body)
     except (WireError, EngineError) as error:
-        remedy = "send an InfillRequest, or to /chat a ChatRequest, of mercury_engine.api as a msgpack map"
-        raise RefusedError(400, str(error), remedy) from error
+        raise RefusedError(400, str(error), REMEDY) from error

@@ -2,13 +2,15 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import TypeVar
 
-from mercury_engine.api import ChatReply, ChatRequest, Draft, Engine, InfillRequest
+from mercury_engine.api import ChatReply, ChatRequest, Draft, Engine, Gap, Opinions, Proposals, Regions, Rewrites
 from mercury_ls.link.client import EngineUnavailable, failed
 from mercury_ls.link.requests import prepared
-from mercury_ls.link.wire import Failure, Status
+from mercury_ls.link.wire import Answer, Failure, Request, Status
 from mercury_ls.serve.worker import Worker
+
+Answered = TypeVar("Answered", bound=Answer)
 
 
 class WorkerClient:
@@ -30,24 +32,31 @@ class WorkerClient:
     def for_client(self, name: str) -> "WorkerClient":
         return WorkerClient(self._worker, name, self.roots)
 
-    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        return self._answers(request)
+    def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
+        return self._answers(gap, Draft)
+
+    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
+        return self._answers(regions, Rewrites)
+
+    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
+        return self._answers(proposals, Opinions)
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
-        return self._answers(request)
+        return self._answers(request, ChatReply)
 
-    async def _answers(self, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
+    async def _answers(self, request: Request, kind: type[Answered]) -> AsyncGenerator[Answered]:
         stream = self._worker.ask(self._name, prepared(request, self.roots))
         try:
             async for answer in stream:
                 if isinstance(answer, Failure):
                     raise failed(answer)
+                assert isinstance(answer, kind), "each question has one kind of answer"
                 yield answer
         finally:
             stream.close()
 
-    async def warm(self, request: InfillRequest) -> None:
-        self._worker.warm(self._name, prepared(request, self.roots))
+    async def warm(self, question: Gap | Regions) -> None:
+        self._worker.warm(self._name, prepared(question, self.roots))
 
 
 class InProcessClient:
@@ -73,14 +82,20 @@ class InProcessClient:
         if self._worker is not None:
             await self._worker.close()
 
-    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        return self._client().infill(request)
+    def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
+        return self._client().fill(gap)
+
+    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
+        return self._client().rewrite(regions)
+
+    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
+        return self._client().judge(proposals)
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
         return self._client().chat(request)
 
-    async def warm(self, request: InfillRequest) -> None:
-        await self._client().warm(request)
+    async def warm(self, question: Gap | Regions) -> None:
+        await self._client().warm(question)
 
     def _client(self) -> WorkerClient:
         if self._worker is None or self.status.state != "ready":

@@ -19,14 +19,15 @@ from mercury_engine.api import (
     ChatEngine,
     ChatReply,
     ChatRequest,
-    Draft,
     Engine,
     EngineError,
     EngineInfo,
-    InfillRequest,
+    Gap,
+    Proposals,
+    Regions,
     RequestError,
 )
-from mercury_ls.link.wire import Failure, Status, final, untouched
+from mercury_ls.link.wire import Answer, Failure, Frame, Request, Status, final, untouched
 
 LoadEngine = Callable[[Callable[[float, str], None]], Engine]
 """Takes a function to report progress with: the fraction done, and the current step."""
@@ -94,7 +95,7 @@ class Worker:
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
-    def ask(self, client: str, request: InfillRequest | ChatRequest) -> "DraftStream":
+    def ask(self, client: str, request: Request) -> "DraftStream":
         """Start a request, and its deadline. `wire.check` must have accepted it."""
         wait = float("inf") if request.deadline_ms is None else request.deadline_ms / 1000
         time = self._clock()
@@ -116,11 +117,11 @@ class Worker:
             refused.deliver(BUSY if refused is stream else SUPERSEDED)
         return stream
 
-    def warm(self, client: str, request: InfillRequest) -> None:
-        """Replace the previous request of the same session; the oldest is dropped if there are too many."""
+    def warm(self, client: str, question: Gap | Regions) -> None:
+        """Replace the previous question of the same session; the oldest is dropped if there are too many."""
         with self._work:
-            self._drop_warm(client, request.session)
-            self._warmings[client, request.session] = _Warm(client, request)
+            self._drop_warm(client, question.session)
+            self._warmings[client, question.session] = _Warm(client, question)
             if len(self._warmings) > WARM:
                 self._warmings.popitem(last=False)
             self._work.notify()
@@ -130,7 +131,7 @@ class Worker:
         with self._work:
             sessions = [session for owner, session in self._warmings if owner == client]
             if self._warming is not None:
-                sessions.append(self._warming.request.session)
+                sessions.append(self._warming.question.session)
             for session in sessions:
                 self._drop_warm(client, session)
             self._work.notify()
@@ -177,7 +178,7 @@ class Worker:
     def _drop_warm(self, client: str, session: str) -> None:
         self._warmings.pop((client, session), None)
         warming = self._warming
-        if warming is not None and (warming.client, warming.request.session) == (client, session):
+        if warming is not None and (warming.client, warming.question.session) == (client, session):
             warming.stale = True
 
     def _set_status(self, status: Status) -> None:
@@ -277,7 +278,7 @@ class Worker:
                     return None
 
     def _end_closed_and_late(self, engine: Engine) -> bool:
-        """End late requests: an infill with the best draft so far, or the text as it stands; a chat by the engine,
+        """End late requests: a question with the best draft so far, or the text as it stands; a chat by the engine,
         which needs no forward for it. True if any ended."""
         with self._work:
             time = self._clock()
@@ -302,7 +303,7 @@ class Worker:
         """Deliver a new draft: an engine without anything new yields the same draft again."""
         try:
             if stream.drafts is None:
-                stream.drafts = _drafts(engine, self._in_time(stream))
+                stream.drafts = _answers(engine, self._in_time(stream))
             draft = next(stream.drafts, None)
             if draft is None:
                 raise EngineError("the engine stopped without a final draft")
@@ -317,20 +318,20 @@ class Worker:
         elif is_news:
             stream.deliver(draft)
 
-    def _in_time(self, stream: "DraftStream") -> InfillRequest | ChatRequest:
+    def _in_time(self, stream: "DraftStream") -> Request:
         request = stream.request
         if request.deadline_ms is None:
             return request
         return replace(request, deadline_ms=(stream.deadline - self._clock()) * 1000)
 
-    def _end(self, stream: "DraftStream", last: Draft | ChatReply | Failure) -> None:
+    def _end(self, stream: "DraftStream", last: Frame) -> None:
         """Close the engine's generator and deliver the last message of a request."""
         try:
             if stream.drafts is not None:
                 stream.drafts.close()
         except Exception:
             log.exception("the engine failed to end a request of session %r", stream.request.session)
-        if isinstance(last, Draft) and not stream.closed:
+        if not (isinstance(last, ChatReply | Failure) or stream.closed):
             self.latencies_ms.append((self._clock() - stream.began) * 1000)
         stream.deliver(last)
         with self._work:
@@ -339,14 +340,14 @@ class Worker:
     def _encode(self, warm: "_Warm", engine: Engine) -> None:
         try:
             if warm.steps is None:
-                warm.steps = engine.warm(warm.request)
+                warm.steps = engine.warm(warm.question)
             for _ in warm.steps:
                 if self._stopping or warm.stale or self._schedule:
                     return
         except EngineError as error:
-            log.info("session %r is not warmed: %s", warm.request.session, error)
+            log.info("session %r is not warmed: %s", warm.question.session, error)
         except Exception:
-            log.exception("the engine failed to warm session %r", warm.request.session)
+            log.exception("the engine failed to warm session %r", warm.question.session)
         self._end_warm()
 
     def _end_warm(self, engine: Engine | None = None) -> None:
@@ -357,7 +358,7 @@ class Worker:
         try:
             warm.steps.close()
         except Exception:
-            log.exception("the engine failed to end the warming of session %r", warm.request.session)
+            log.exception("the engine failed to end the warming of session %r", warm.question.session)
 
 
 def _by_urgency(queue: "list[DraftStream]") -> "list[DraftStream]":
@@ -367,7 +368,7 @@ def _by_urgency(queue: "list[DraftStream]") -> "list[DraftStream]":
 
 
 def _is_opinion(stream: "DraftStream") -> bool:
-    return isinstance(stream.request, InfillRequest) and stream.request.proposes
+    return isinstance(stream.request, Proposals)
 
 
 class _Schedule:
@@ -406,8 +407,8 @@ class _Schedule:
     def choose(self, limit: int, now: float) -> "list[DraftStream]":
         ranks = zip_longest(*map(_by_urgency, self._clients.values()))
         streams = [stream for rank in ranks for stream in rank if stream is not None]
-        completions = [stream for stream in streams if isinstance(stream.request, InfillRequest)]
-        conversations = [stream for stream in streams if stream not in completions]
+        conversations = [stream for stream in streams if isinstance(stream.request, ChatRequest)]
+        completions = [stream for stream in streams if stream not in conversations]
         first = [*self._overdue(conversations, now), *completions] if completions else conversations
         chosen = first[:limit]
         for stream in chosen:
@@ -463,7 +464,7 @@ class DraftStream:
     def __init__(
         self,
         client: str,
-        request: InfillRequest | ChatRequest,
+        request: Request,
         began: float,
         deadline: float,
         loop: asyncio.AbstractEventLoop,
@@ -477,18 +478,18 @@ class DraftStream:
         self.deadline = deadline
         self.closed = False
         self.started = False
-        self.drafts: Generator[Draft] | Generator[ChatReply] | None = None
-        self.best: Draft | ChatReply = untouched(request)
+        self.drafts: Generator[Answer] | None = None
+        self.best = untouched(request)
         self._loop = loop
         self._forget = forget
-        self._arrived: deque[Draft | ChatReply | Failure] = deque()
+        self._arrived: deque[Frame] = deque()
         self._arrival: asyncio.Future[None] | None = None
         self._last = False
 
     def __aiter__(self) -> "DraftStream":
         return self
 
-    async def __anext__(self) -> Draft | ChatReply | Failure:
+    async def __anext__(self) -> Frame:
         while not self._arrived:
             if self._last or self.closed:
                 raise StopAsyncIteration
@@ -502,12 +503,12 @@ class DraftStream:
         self._forget(self)
         self._wake()
 
-    def deliver(self, answer: Draft | ChatReply | Failure) -> None:
+    def deliver(self, answer: Frame) -> None:
         """Deliver a message, from either thread."""
         with suppress(RuntimeError):  # the loop has been closed
             self._loop.call_soon_threadsafe(self._arrive, answer)
 
-    def _arrive(self, answer: Draft | ChatReply | Failure) -> None:
+    def _arrive(self, answer: Frame) -> None:
         if self.closed or self._last:
             return
         self._last = isinstance(answer, Failure) or answer.final
@@ -520,10 +521,10 @@ class DraftStream:
 
 
 class _Warm(Struct, eq=False):
-    """A request to warm the prefix cache for one session; `steps` is the engine's generator once it is running."""
+    """A question to read ahead for one session; `steps` is the engine's generator once it is running."""
 
     client: str
-    request: InfillRequest
+    question: Gap | Regions
     stale: bool = False
     steps: Generator[None] | None = None
 
@@ -541,9 +542,13 @@ def _close(engine: Engine) -> None:
         close()
 
 
-def _drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Generator[Draft] | Generator[ChatReply]:
-    if isinstance(request, InfillRequest):
-        return engine.infill(request)
+def _answers(engine: Engine, request: Request) -> Generator[Answer]:
+    if isinstance(request, Gap):
+        return engine.fill(request)
+    if isinstance(request, Regions):
+        return engine.rewrite(request)
+    if isinstance(request, Proposals):
+        return engine.judge(request)
     info = engine.info()
     if not info.chats:
         raise RequestError(CANNOT_CHAT.format(info.model))

@@ -1,16 +1,19 @@
 """The one way to an engine: nothing of a file that the rules hide leaves by it, in whichever field it stands."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, InfillRequest
+from mercury_engine.api import Draft, EngineError, Gap, Opinions, Proposals, Question, Regions, Rewrites
 from mercury_ls.link.client import EngineLink
 from mercury_ls.link.wire import Status
 
+Asked = TypeVar("Asked", bound=Question)
+
 
 class Gate:
-    """An engine link that judges the path of each window, snippet, edit and diagnostic by the rules of that moment: a
+    """An engine link that judges the path of each file, snippet, edit and diagnostic by the rules of that moment: a
     file may have become private, or got a private name, after something of it was remembered."""
 
     def __init__(self, engine: EngineLink, why_hidden: Callable[[str], str | None]) -> None:
@@ -35,24 +38,29 @@ class Gate:
     async def close(self) -> None:
         await self._engine.close()
 
-    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        return self._engine.infill(self.cleared(request))
+    def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
+        return self._engine.fill(self.cleared(gap))
 
-    async def warm(self, request: InfillRequest) -> None:
-        await self._engine.warm(self.cleared(request))
+    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
+        return self._engine.rewrite(self.cleared(regions))
 
-    def cleared(self, request: InfillRequest) -> InfillRequest:
-        """The request without all that is of hidden files. `EngineError` if it is about one."""
-        noted = (*request.snippets, *request.edits, *request.diagnostics)
-        hidden = {path: self._why_hidden(path) for path in {part.path for part in (*request.windows, *noted)}}
-        for window in request.windows:
-            if reason := hidden[window.path]:
-                raise EngineError(f"the file is private: {reason}")
+    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
+        return self._engine.judge(self.cleared(proposals))
+
+    async def warm(self, question: Gap | Regions) -> None:
+        await self._engine.warm(self.cleared(question))
+
+    def cleared(self, question: Asked) -> Asked:
+        """The question without all that is of hidden files. `EngineError` if it is about one."""
+        noted = (part.path for part in (*question.snippets, *question.edits, *question.diagnostics))
+        hidden = {path: self._why_hidden(path) for path in {*question.paths, *noted}}
+        if reason := next(filter(None, (hidden[path] for path in question.paths)), None):
+            raise EngineError(f"the file is private: {reason}")
         if not any(hidden.values()):
-            return request
+            return question
         return replace(
-            request,
-            snippets=tuple(snippet for snippet in request.snippets if not hidden[snippet.path]),
-            edits=tuple(edit for edit in request.edits if not hidden[edit.path]),
-            diagnostics=tuple(diagnostic for diagnostic in request.diagnostics if not hidden[diagnostic.path]),
+            question,
+            snippets=tuple(snippet for snippet in question.snippets if not hidden[snippet.path]),
+            edits=tuple(edit for edit in question.edits if not hidden[edit.path]),
+            diagnostics=tuple(diagnostic for diagnostic in question.diagnostics if not hidden[diagnostic.path]),
         )

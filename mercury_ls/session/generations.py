@@ -16,7 +16,7 @@ from mercury_ls.completion.budgets import EnginePace
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.polish import in_the_files_style
-from mercury_ls.completion.suggest import Infill, Question, suggest
+from mercury_ls.completion.suggest import Filling, Question, suggest
 from mercury_ls.completion.target import Target
 from mercury_ls.link.client import EngineUnavailable
 
@@ -35,7 +35,7 @@ class Generation:
     suggestion that changes while it is read is worse than a late one.
     """
 
-    def __init__(self, question: Question, target: Target, engine: Infill, pace: EnginePace) -> None:
+    def __init__(self, question: Question, target: Target, engine: Filling, pace: EnginePace) -> None:
         self.id = uuid.uuid4().hex[:16]
         self.question = question
         self.target = target
@@ -150,7 +150,7 @@ class Generation:
         if not self._waiting:
             self.close()
 
-    async def _write(self, engine: Infill, pace: EnginePace) -> None:
+    async def _write(self, engine: Filling, pace: EnginePace) -> None:
         clock = asyncio.get_running_loop().time
         began = first = clock()
         first_tokens = 0.0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from mercury_engine.api import EngineError
-from mercury_ls.completion.suggest import request
+from mercury_ls.completion.suggest import gap_at
 from mercury_ls.completion.target import Target
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit import region
@@ -118,10 +118,10 @@ class Idle:
         if files.documents[uri].is_slow:
             await files.parsed(uri)
         question = self._questions.about(files.documents[uri].snapshot(), offset)
-        if "line" in question.modes or "block" in question.modes:
-            ahead = request(question, Target(offset, offset, "line"))
+        if question.fills:
+            ahead = gap_at(question, Target(offset, offset))
         else:
-            ahead = region.request(question, question.snapshot, offset)
+            ahead = region.regions_at(question, question.snapshot, offset)
         try:
             await self._questions.engine.warm(ahead)
         except (EngineUnavailable, EngineError) as error:

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_ls.completion.offers import Answer, Offer, described, with_sent
-from mercury_ls.completion.suggest import asked_modes
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit.pipeline import NOTHING_FOLLOWS, next_edits
 from mercury_ls.next_edit.region import SURE_ENOUGH
@@ -134,7 +133,8 @@ class NextEdits:
     @property
     def _pause(self) -> float:
         """How long to wait before anything is asked. The record of a next-edit model decides how often it is asked."""
-        rewrites = self._is_ready and "region" in asked_modes(self._questions.engine.status.info)
+        info = self._questions.engine.status.info
+        rewrites = self._is_ready and info is not None and info.rewrites
         return self._questions.rewrite_pause_ms / 1000 if rewrites else SETTLING_SECONDS
 
     async def _started(self) -> None:

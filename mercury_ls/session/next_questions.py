@@ -15,7 +15,7 @@ from mercury_ls.code.importers import IMPORTING, Importers
 from mercury_ls.code.modules import Project, family
 from mercury_ls.completion.budgets import LONGEST_DEADLINE_MS
 from mercury_ls.completion.offers import Offer
-from mercury_ls.completion.suggest import OPINION_MS, asked_modes
+from mercury_ls.completion.suggest import OPINION_MS
 from mercury_ls.next_edit.kinds.rename.unjudged import listed_places
 from mercury_ls.next_edit.kinds.rename.uses import knows_imports
 from mercury_ls.next_edit.places import path_from
@@ -101,8 +101,8 @@ class NextQuestions:
     @property
     def _deadline_ms(self) -> float:
         """A rewrite is of use as long as the text stays as it is: only the user's own limit ends it early."""
-        modes = asked_modes(self._questions.engine.status.info)
-        usual = LONGEST_DEADLINE_MS if "region" in modes else OPINION_MS
+        info = self._questions.engine.status.info
+        usual = LONGEST_DEADLINE_MS if info and info.rewrites else OPINION_MS
         return self._questions.settings.engine.deadline_ms or usual
 
     def _where(self, name: str, near: str) -> list[str] | None:

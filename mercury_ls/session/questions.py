@@ -15,7 +15,7 @@ from mercury_ls.completion.budgets import Budgets, EnginePace, bar_of, budgets_f
 from mercury_ls.completion.context import Related
 from mercury_ls.completion.judge import UNTAUGHT, Evidence, Judge
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.suggest import Question, asked_modes
+from mercury_ls.completion.suggest import Question, judges_in_time
 from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import NameSources
 from mercury_ls.session.gate import Gate
@@ -121,7 +121,9 @@ class Questions:
             effort=settings.engine.effort,
             deadline_ms=budgets.deadline_ms,
             recent_edits=settings.context.recent_edits,
-            modes=asked_modes(info),
+            fills=info is None or info.fills,
+            rewrites=info is not None and info.rewrites,
+            judges=info is not None and judges_in_time(info),
             strong=info is not None and info.strong,
             slow=info is not None and not info.follows_typing,
             grows=info is not None and info.grows,

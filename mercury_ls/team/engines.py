@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Literal, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 import ray
@@ -17,21 +17,21 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
 from ray.serve.handle import DeploymentHandle, DeploymentResponseGenerator
 
-from mercury_engine.api import ChatReply, ChatRequest, Draft, InfillRequest
+from mercury_engine.api import ChatReply, ChatRequest, Draft, Gap, Opinions, Proposals, Regions, Rewrites
 from mercury_ls.link.client import EngineUnavailable, failed
 from mercury_ls.link.requests import prepared
-from mercury_ls.link.wire import AnswerFrame, Status
+from mercury_ls.link.wire import Answer, Failure, Request, Status, decode
 from mercury_ls.serve.worker import LATENCIES
 from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import Replicas, TeamConfig, TeamError, lacking
 
 NAME = "mercury-ls"
 NAMESPACE = "mercury-ls"
-Method = Literal["infill", "chat"]
+Answered = TypeVar("Answered", bound=Answer)
 
 TRIES = 5
 """How often a request is sent while engines are busy or being replaced."""
-MOST_LOST: dict[Method, int] = {"infill": 2, "chat": 1}
+MOST_LOST, MOST_LOST_BY_CHAT = 2, 1
 """The number of engines that may die of one request. Schemas and templates of a conversation may have been the cause:
 it is not retried."""
 BETWEEN_TRIES_SECONDS = 0.2
@@ -41,8 +41,6 @@ NO_ROOM = (
     f"no engine has answered for {PATIENCE_SECONDS:.0f} s: `replicas` may ask for more `cpus` or `gpus` than there are"
 )
 GRACE_SECONDS = 20.0
-
-REQUESTS = {"infill": InfillRequest, "chat": ChatRequest}
 
 log = logging.getLogger(__name__)
 
@@ -62,17 +60,17 @@ class EngineReplica:
     async def status(self) -> bytes:
         return msgspec.msgpack.encode(await self._loaded())
 
-    async def answer(self, method: Method, client: str, request: bytes) -> AsyncGenerator[bytes]:
+    async def answer(self, client: str, request: bytes) -> AsyncGenerator[bytes]:
         await self._loaded()
-        stream = self._worker.ask(client, msgspec.msgpack.decode(request, type=REQUESTS[method]))
+        stream = self._worker.ask(client, decode(request))
         try:
             async for answer in stream:
-                yield msgspec.msgpack.encode(AnswerFrame.of(answer))
+                yield msgspec.msgpack.encode(answer)
         finally:
             stream.close()
 
     async def warm(self, client: str, request: bytes) -> None:
-        self._worker.warm(client, msgspec.msgpack.decode(request, type=InfillRequest))
+        self._worker.warm(client, msgspec.msgpack.decode(request, type=Gap | Regions))
 
     async def check_health(self) -> None:
         if self._worker.status.state == "unavailable":
@@ -144,41 +142,51 @@ class ReplicatedEngine:
     def for_client(self, name: str) -> "ReplicatedEngine":
         return ReplicatedEngine(self._place, name)
 
-    async def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        began = time.monotonic()
-        async with aclosing(self._answers("infill", request)) as drafts:
-            async for draft in drafts:
-                yield draft
-        self._place.latencies_ms.append((time.monotonic() - began) * 1000)
+    def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
+        return self._timed(gap, Draft)
+
+    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
+        return self._timed(regions, Rewrites)
+
+    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
+        return self._timed(proposals, Opinions)
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
-        return self._answers("chat", request)
+        return self._answers(request, ChatReply)
 
-    async def warm(self, request: InfillRequest) -> None:
-        body = msgspec.msgpack.encode(prepared(request, self.roots))
-        self._handle(request.session).warm.remote(self._name, body)
+    async def warm(self, question: Gap | Regions) -> None:
+        body = msgspec.msgpack.encode(prepared(question, self.roots))
+        self._handle(question.session).warm.remote(self._name, body)
+
+    async def _timed(self, request: Request, kind: type[Answered]) -> AsyncGenerator[Answered]:
+        began = time.monotonic()
+        async with aclosing(self._answers(request, kind)) as answers:
+            async for answer in answers:
+                yield answer
+        self._place.latencies_ms.append((time.monotonic() - began) * 1000)
 
     def _handle(self, session: str, *, stream: bool = False) -> DeploymentHandle:
         return self._place.handle.options(session_id=session, stream=stream)
 
-    async def _answers(self, method: Method, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
+    async def _answers(self, request: Request, kind: type[Answered]) -> AsyncGenerator[Answered]:
         """Stream answers: each draft replaces the one before, so another engine may start over where one was lost."""
         sent, died = msgspec.msgpack.encode(prepared(request, self.roots)), 0
+        most_lost = MOST_LOST_BY_CHAT if isinstance(request, ChatRequest) else MOST_LOST
         for tries_left in reversed(range(TRIES)):
             answers = cast(
                 "DeploymentResponseGenerator[bytes]",
-                self._handle(request.session, stream=True).answer.remote(method, self._name, sent),
+                self._handle(request.session, stream=True).answer.remote(self._name, sent),
             )
             try:
                 async for payload in answers:
-                    answer = msgspec.msgpack.decode(payload, type=AnswerFrame)
-                    if answer.failure is not None:
-                        raise failed(answer.failure)
-                    yield answer.answer
+                    answer = msgspec.msgpack.decode(payload, type=kind | Failure)
+                    if isinstance(answer, Failure):
+                        raise failed(answer)
+                    yield answer
                 return
             except LOST as error:
                 died += isinstance(error, RayActorError)
-                if died == MOST_LOST[method] or not tries_left:
+                if died == most_lost or not tries_left:
                     raise EngineUnavailable(f"the engine was lost while it answered: {_first_line(error)}") from error
                 log.warning("an engine was lost, another is asked: %s", _first_line(error))
             except RayTaskError as error:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mercury_engine.api import Edit, Effort, EngineInfo, InfillRequest, Slot, Snippet
+from mercury_engine.api import Edit, Effort, EngineInfo, Gap, Slot, Snippet
 from mercury_ls.completion.offers import Answer
 from mercury_ls.link import local
 from mercury_ls.session.stats import Row
@@ -46,17 +46,14 @@ class _Context(Struct, frozen=True):
     """The engine's input besides the cursor: the text around it, related code, the last edits."""
 
     path: str
-    first_line: int
     before: str
     after: str
     snippets: tuple[Snippet, ...] = ()
     edits: tuple[Edit, ...] = ()
 
     @classmethod
-    def of(cls, request: InfillRequest) -> "_Context":
-        window, span = request.windows[0], request.spans[0]
-        before, after = window.text[: span.start], window.text[span.end :]
-        return cls(window.path, window.first_line, before, after, request.snippets, request.edits)
+    def of(cls, gap: Gap) -> "_Context":
+        return cls(gap.path, gap.before, gap.after, gap.snippets, gap.edits)
 
 
 class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -106,8 +103,8 @@ async def _frames(call: EndpointCall, text: Text, body: WatchRequest) -> AsyncGe
         deadline_ms=body.deadline_ms or float("inf"),
         slots=True,
     )
-    request = await call.service.context(text, wish, call.client)
-    yield Frame(ms=0.0, context=request and _Context.of(request))
+    gap = await call.service.context(text, wish, call.client)
+    yield Frame(ms=0.0, context=gap and _Context.of(gap))
     began = time.perf_counter()
     async with aclosing(call.service.complete(text, wish, call.client)) as answers:
         async for answer in answers:

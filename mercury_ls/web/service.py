@@ -11,12 +11,12 @@ from typing import Protocol, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatReply, ChatRequest, Draft, Effort, InfillRequest
+from mercury_engine.api import ChatReply, ChatRequest, Effort, Gap
 from mercury_ls.code import languages
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import applied
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.suggest import Question, request, suggest, where
+from mercury_ls.completion.suggest import Question, gap_at, suggest, where
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineLink
@@ -51,9 +51,7 @@ class ServedEngine(Protocol):
     @property
     def latencies_ms(self) -> Sequence[float]: ...
     def for_client(self, name: str) -> "ServedEngine": ...
-    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]: ...
     def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]: ...
-    async def warm(self, request: InfillRequest) -> None: ...
 
 
 class ApiClient(Struct, frozen=True):
@@ -153,23 +151,23 @@ class Service:
     async def warm(self, text: Text, wish: Wish, client: ApiClient) -> None:
         """Encode ahead what the next request will be about."""
         place = await self._opened(text, client)
-        if (question := _engine_input(place, replace(wish, invoked=True))) is not None:
-            await place.questions.engine.warm(question)
+        if (gap := _gap(place, replace(wish, invoked=True))) is not None:
+            await place.questions.engine.warm(gap)
 
-    async def context(self, text: Text, wish: Wish, client: ApiClient) -> InfillRequest | None:
-        """The engine's input; None where it would not be asked."""
-        return _engine_input(await self._opened(text, client), wish)
+    async def context(self, text: Text, wish: Wish, client: ApiClient) -> Gap | None:
+        """What the engine is asked; None where it would not be."""
+        return _gap(await self._opened(text, client), wish)
 
     def chat(self, request: ChatRequest, client: ApiClient) -> AsyncGenerator[ChatReply]:
         """Stream growing and revised answers; the last is final."""
         return self.engine.for_client(client.name).chat(request)
 
     async def _completions(self, place: _ApiPlace, wish: Wish) -> AsyncGenerator[Answer]:
-        gap = _gap(place, wish)
-        if isinstance(gap, Silence):
-            yield Answer(silence=gap.reason, final=True)
+        target = _target(place, wish)
+        if isinstance(target, Silence):
+            yield Answer(silence=target.reason, final=True)
             return
-        async with aclosing(suggest(*gap, place.questions.engine)) as answers:
+        async with aclosing(suggest(*target, place.questions.engine)) as answers:
             async for answer in answers:
                 place.questions.tell(answer)
                 yield answer
@@ -277,12 +275,12 @@ def _offer_to(user: str, id: str) -> str:
     return f"{user}/{id}"
 
 
-def _engine_input(place: _ApiPlace, wish: Wish) -> InfillRequest | None:
-    gap = _gap(place, wish)
-    return None if isinstance(gap, Silence) else place.questions.engine.cleared(request(*gap))
+def _gap(place: _ApiPlace, wish: Wish) -> Gap | None:
+    target = _target(place, wish)
+    return None if isinstance(target, Silence) else place.questions.engine.cleared(gap_at(*target))
 
 
-def _gap(place: _ApiPlace, wish: Wish) -> tuple[Question, Target] | Silence:
+def _target(place: _ApiPlace, wish: Wish) -> tuple[Question, Target] | Silence:
     """What is asked at the cursor, or why nothing is."""
     if reason := place.questions.unavailable(place.uri, wish.invoked):
         return Silence(reason)

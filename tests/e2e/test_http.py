@@ -45,7 +45,7 @@ def test_suggestion_is_fetched_taken_and_counted(serving, tmp_path):
     assert asked(port, "/v1/completions", body=body)[0] == 401
     status, answer = asked(port, "/v1/completions", token, body)
     assert (status, answer["choices"][0]["text"]) == (200, "compute(1)")
-    assert asked(port, "/engine/v1/info", token)[1]["state"] == "ready"
+    assert asked(port, "/engine/v2/info", token)[1]["state"] == "ready"
     assert asked(port, "/feedback", token, {"request_id": answer["id"], "user_action": "accept"})[1] == {
         "counted": True
     }

@@ -12,7 +12,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from bench.quality.llama import dense_weights
-from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.api import Gap
 from mercury_engine.model.network import save
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import Rows
@@ -55,13 +55,13 @@ DOCUMENTS = {
     "return.py": (
         HEAD + "def reload(path):\n    with open(path) as file:\n        return",
         "\n\n\nprint(reload(1))\n",
-        "line",
+        False,
     ),
-    "word.py": (HEAD + "def reload(path):\n    with open(path) as file:\n        return js", "\n", "line"),
-    "open.py": (HEAD + "def reload(path):\n    with op", "\n", "line"),
-    "call.py": (HEAD + "def reload(path):\n    with open(", "\n", "line"),
-    "body.py": (HEAD + "def reload(path):\n    ", "\n\n\nprint(reload(1))\n", "block"),
-    "start.py": ("import os\nimport sys\n\n\ndef main(arguments):\n    for", "\n", "line"),
+    "word.py": (HEAD + "def reload(path):\n    with open(path) as file:\n        return js", "\n", False),
+    "open.py": (HEAD + "def reload(path):\n    with op", "\n", False),
+    "call.py": (HEAD + "def reload(path):\n    with open(", "\n", False),
+    "body.py": (HEAD + "def reload(path):\n    ", "\n\n\nprint(reload(1))\n", True),
+    "start.py": ("import os\nimport sys\n\n\ndef main(arguments):\n    for", "\n", False),
 }
 
 
@@ -99,22 +99,20 @@ def record(llama: LlamaServer) -> ModelRecord:
     )
 
 
-def asked(name: str) -> InfillRequest:
-    before, after, mode = DOCUMENTS[name]
-    at = len(before)
-    window = Window(name, "python", before + after)
-    return InfillRequest(session="s", windows=(window,), spans=(Span(0, at, at, mode, TOKENS),))
+def asked(name: str, most_tokens: int = TOKENS) -> Gap:
+    before, after, block = DOCUMENTS[name]
+    place = {"path": name, "language": "python", "before": before, "after": after}
+    return Gap(session="s", **place, block=block, most_tokens=most_tokens)
 
 
-def in_process(weights: Path, request: InfillRequest) -> str:
+def in_process(weights: Path, gap: Gap) -> str:
     """What the same prompts give without any server, read as the answers of one."""
-    (span,) = request.spans
     budget = min(1024, PROMPT_TOKENS)
     spoken, dialect = protocol_named("openai"), dialect_named("codestral")
-    for attempt in asking.filling(spoken, dialect, request, request, span, address="", budget=budget):
+    for attempt in asking.filling(spoken, dialect, gap, hides=False, address="", budget=budget):
         (said,) = completions(weights, [attempt.ask.prompt], attempt.ask.tokens)
         heard = StreamedText(attempt.forced)
-        is_whole = len(said["tokens"]) < attempt.ask.tokens or (span.mode == "line" and "\n" in said["text"])
+        is_whole = len(said["tokens"]) < attempt.ask.tokens or (not gap.block and "\n" in said["text"])
         heard.add(Event(said["text"], end="stop" if is_whole else "length"))
         if not heard.departs:
             return attempt.show(heard).text
@@ -132,21 +130,17 @@ async def test_llama_server_is_recognised(llama):
 async def test_greedy_answers_are_the_same_as_in_process(llama, weights, name):
     client = HttpClient(llama.address)
     try:
-        *_, last = RemoteEngine(record(llama), client).infill(asked(name))
+        *_, last = RemoteEngine(record(llama), client).fill(asked(name))
     finally:
         client.close()
-    assert last.spans[0].text == in_process(weights, asked(name))
-    assert last.spans[0].confidence, "the server gives log probabilities"
+    assert last.text == in_process(weights, asked(name))
+    assert last.confidence, "the server gives log probabilities"
 
 
 async def test_closing_ends_the_work_on_the_server(llama):
-    before, after, _ = DOCUMENTS["start.py"]
-    window = Window("start.py", "python", before + after)
-    at = len(before)
-    long = InfillRequest(session="s", windows=(window,), spans=(Span(0, at, at, "block", 800),))
     client = HttpClient(llama.address)
     try:
-        drafts = RemoteEngine(record(llama), client).infill(long)
+        drafts = RemoteEngine(record(llama), client).fill(replace(asked("start.py", 800), block=True))
         while not next(drafts).step:
             pass
         drafts.close()
@@ -290,7 +284,7 @@ async def test_our_own_graph_says_the_same_tokens(ours, weights, name):
         dialect_named("codestral"),
         request,
         request,
-        request.spans[0],
+        request,
         address="",
         budget=1024,
     ):

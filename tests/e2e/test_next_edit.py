@@ -124,12 +124,12 @@ async def rewriting(tmp_path_factory) -> AsyncIterator[dict[str, str]]:
     """A home in which the engine server, which this process runs, has a next-edit model."""
     variables = home(tmp_path_factory.mktemp("r"))
     options = daemon.Options(directory=variables["MERCURY_LS_RUNTIME_DIR"])
-    info = replace(FakeEngine().info(), answers=("region",), calibrated=False)
+    info = replace(FakeEngine().info(), fills=False, rewrites=True, calibrated=False)
     engine = FakeEngine({"return width * height": "return abs(width * height)"}, info=info)
     with daemon.endpoints(options, Path(options.directory)) as endpoints:
         task = asyncio.create_task(daemon.serve(options, endpoints, lambda report: engine))
         yield variables
-        await daemon.ask(options.directory, "POST", "/engine/v1/stop")
+        await daemon.ask(options.directory, "POST", "/engine/v2/stop")
         await task
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from mercury_engine.api import ChatRequest, InfillRequest, Message, Span, Window
+from mercury_engine.api import ChatRequest, Gap, Message
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.team.config import TeamConfig, TeamError, new_token
 from tests.e2e.environment import COMMAND, home
@@ -283,7 +283,7 @@ class NoReplicas:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("method", "is_lost", "tries"), [("infill", False, 5), ("infill", True, 2), ("chat", False, 5), ("chat", True, 1)]
+    ("method", "is_lost", "tries"), [("fill", False, 5), ("fill", True, 2), ("chat", False, 5), ("chat", True, 1)]
 )
 async def test_request_that_lost_its_engine_is_hardly_tried_on_others(monkeypatch, method, is_lost, tries):
     from ray.exceptions import ActorDiedError
@@ -294,9 +294,8 @@ async def test_request_that_lost_its_engine_is_hardly_tried_on_others(monkeypatc
     monkeypatch.setattr(engines, "BETWEEN_TRIES_SECONDS", 0)
     replicas = NoReplicas(ActorDiedError() if is_lost else DeploymentUnavailableError("engine"))
     engine = engines.ReplicatedEngine(engines.EngineSeat(replicas))
-    window, span = Window("a.py", "python", "x = "), Span(0, 4, 4, "line")
     asked = {
-        "infill": InfillRequest(session="", windows=(window,), spans=(span,)),
+        "fill": Gap(session="", path="a.py", language="python", before="x = "),
         "chat": ChatRequest(session="", messages=(Message("user", "x"),)),
     }
     with pytest.raises(EngineUnavailable, match="the engine was lost while it answered"):

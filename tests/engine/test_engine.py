@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span
+from mercury_engine.api import Edit, EngineError, Snippet
 from mercury_engine.decode.search import LOW_TOKENS
 from mercury_engine.decode.sessions import CROWDED, SessionPool
 from mercury_engine.engine import IDLE_MEMORY, LEAST_MEMORY, MEMORY, MercuryEngine, Resources, open_engine
@@ -24,9 +24,9 @@ from tests.engine.tiny import (
     asked_by_heart,
     engine,
     final,
+    gap,
     learnt_runtime,
     random_runtime,
-    request,
 )
 
 
@@ -34,10 +34,9 @@ from tests.engine.tiny import (
 @pytest.mark.parametrize("decode", ["policy", "ar", "ar+copy"])
 def test_learned_text_is_said_exactly(decode):
     answering = engine(learnt_runtime(), decode=decode)
-    for asked, answers in asked_by_heart():
+    for asked, answer in asked_by_heart():
         found = final(answering, replace(asked, effort="medium"))
-        assert [filled.text for filled in found.spans] == list(answers)
-        assert all(filled.complete for filled in found.spans)
+        assert (found.text, found.complete) == (answer, True)
 
 
 @pytest.mark.slow
@@ -46,7 +45,7 @@ def test_drafts_are_accepted_where_rows_cost_little():
     drafted, plain = engine(learnt_runtime()), engine(learnt_runtime(), decode="ar")
     for answering in (drafted, plain):
         for asked, _ in asked_by_heart():
-            list(answering.infill(replace(asked, effort="medium")))
+            list(answering.fill(replace(asked, effort="medium")))
     assert plain.report.settled <= plain.report.forwards * 1.01
     assert drafted.report.settled > 2 * drafted.report.forwards
     assert drafted.report.actions["canvas"] > 0
@@ -57,38 +56,29 @@ def test_drafts_are_accepted_where_rows_cost_little():
 def test_steps_are_used_alone_where_rows_cost_as_much():
     answering = engine(learnt_runtime(), costs=STEEP)
     for asked, _ in asked_by_heart():
-        list(answering.infill(replace(asked, effort="medium")))
+        list(answering.fill(replace(asked, effort="medium")))
     actions = answering.report.actions
     assert actions["step"] > 0.8 * sum(actions.values())
-
-
-@pytest.mark.slow
-def test_holes_that_are_drafted_together_take_two_forwards():
-    asked = next(asked for asked, _ in asked_by_heart() if len(asked.spans) == 2)
-    known = engine(learnt_runtime())
-    for _ in range(3):
-        list(known.infill(asked))
-    assert final(known, asked).step <= 2
 
 
 @pytest.mark.slow
 def test_instant_answer_is_one_forward():
     (head, body) = BLOCKS[0]
     answering = engine(learnt_runtime(), bar=0.3)
-    (only,) = answering.infill(request(f"{LINES[4][:4]}$0\n", effort="instant"))
-    assert LINES[4][4:].startswith(only.spans[0].text)
-    assert only.spans[0].text
-    (only,) = answering.infill(request(f"{head}$0\n", mode="block", effort="instant"))
-    assert body.startswith(only.spans[0].text)
+    (only,) = answering.fill(gap(f"{LINES[4][:4]}$0\n", effort="instant"))
+    assert LINES[4][4:].startswith(only.text)
+    assert only.text
+    (only,) = answering.fill(gap(f"{head}$0\n", block=True, effort="instant"))
+    assert body.startswith(only.text)
 
 
 @pytest.mark.slow
 def test_typing_along_with_an_answer_is_verified_in_one_forward():
     answering = engine(learnt_runtime())
-    list(answering.infill(request(f"{LONG_LINE[:8]}$0\n")))
+    list(answering.fill(gap(f"{LONG_LINE[:8]}$0\n")))
     before = answering.report.forwards
-    found = final(answering, request(f"{LONG_LINE[:12]}$0\n"))
-    assert found.spans[0].text == LONG_LINE[12:]
+    found = final(answering, gap(f"{LONG_LINE[:12]}$0\n"))
+    assert found.text == LONG_LINE[12:]
     assert answering.report.forwards - before == 1
     assert answering.report.accepted["previous"] > 0
 
@@ -99,10 +89,10 @@ def test_deleting_what_was_typed_takes_one_forward(typed):
     """Back on the way of one answer that was given later, and back where another was given before."""
     answering = engine(learnt_runtime())
     for text in (LONG_LINE[:8], LONG_LINE[:9], typed):
-        list(answering.infill(request(f"{text}$0\n")))
+        list(answering.fill(gap(f"{text}$0\n")))
     before, accepted = answering.report.forwards, answering.report.accepted["previous"]
-    found = final(answering, request(f"{LONG_LINE[:8]}$0\n"))
-    assert found.spans[0].text == LONG_LINE[8:]
+    found = final(answering, gap(f"{LONG_LINE[:8]}$0\n"))
+    assert found.text == LONG_LINE[8:]
     assert answering.report.forwards - before == 1
     assert answering.report.accepted["previous"] > accepted
 
@@ -110,16 +100,16 @@ def test_deleting_what_was_typed_takes_one_forward(typed):
 @pytest.mark.slow
 def test_deleting_what_stood_there_before_takes_one_forward():
     answering = engine(learnt_runtime())
-    list(answering.infill(request(f"{LONG_LINE[:12]}$0\n")))
+    list(answering.fill(gap(f"{LONG_LINE[:12]}$0\n")))
     before = answering.report.forwards
-    assert final(answering, request(f"{LONG_LINE[:8]}$0\n")).spans[0].text == LONG_LINE[8:]
+    assert final(answering, gap(f"{LONG_LINE[:8]}$0\n")).text == LONG_LINE[8:]
     assert answering.report.forwards - before == 1
 
 
 @pytest.mark.slow
 def test_likely_answer_is_worth_showing_and_random_one_is_not():
-    likely = final(engine(learnt_runtime()), request(f"{LINES[0][:4]}$0\n")).spans[0]
-    random = final(engine(random_runtime()), request(f"{LINES[0][:4]}$0\n")).spans[0]
+    likely = final(engine(learnt_runtime()), gap(f"{LINES[0][:4]}$0\n"))
+    random = final(engine(random_runtime()), gap(f"{LINES[0][:4]}$0\n"))
     assert likely.p_accept > 0.5 > 0.1 > random.p_accept
 
 
@@ -127,7 +117,7 @@ def frozen_under(answering, *requests):
     """How many rows the last of these requests takes to encode and answer at once."""
     for asked in requests:
         before = answering.report.rows
-        list(answering.infill(replace(asked, effort="instant")))
+        list(answering.fill(replace(asked, effort="instant")))
     return answering.report.rows - before
 
 
@@ -135,34 +125,28 @@ CANVAS = 15
 
 
 def test_new_snippets_and_edits_are_read_after_a_jump_and_not_while_typing():
-    typed = request(DOCUMENT.replace("hypot", "$0hypot"))
+    typed = gap(DOCUMENT.replace("hypot", "$0hypot"))
     more = replace(typed, snippets=(Snippet("x.py", "y = 1\n" * 20),), edits=(Edit("shapes.py", 1, "a", "b"),))
     assert frozen_under(engine(random_runtime()), typed, more) == 1 + CANVAS
-    jumped = replace(more, spans=(Span(0, 0, 0, "line"),))
+    jumped = replace(more, before="", after=more.before + more.after)
     assert frozen_under(engine(random_runtime()), typed, more, jumped) > 60 + CANVAS
-
-
-def test_rewrite_always_sees_newest_edits():
-    asked = request("a = [[1]]\n", mode="edit")
-    edited = replace(asked, edits=(Edit("shapes.py", 1, "b = 1", "b = 2"),))
-    assert frozen_under(engine(random_runtime()), asked, edited) > frozen_under(engine(random_runtime()), asked, asked)
 
 
 def test_warming_reads_everything_before_the_first_keystroke():
     answering = engine(random_runtime())
-    asked = request(DOCUMENT.replace("hypot", "$0hypot"), effort="instant")
+    asked = gap(DOCUMENT.replace("hypot", "$0hypot"), effort="instant")
     pauses = sum(1 for _ in answering.warm(asked))
     assert pauses == answering.report.forwards == 1
     before = answering.report.rows
-    list(answering.infill(asked))
+    list(answering.fill(asked))
     assert answering.report.rows - before == 1 + CANVAS
     assert sum(1 for _ in answering.warm(asked)) == 0
 
 
 def test_warming_takes_over_what_was_frozen():
     answering = engine(random_runtime())
-    asked = request(DOCUMENT.replace("hypot", "$0hypot"))
-    list(answering.infill(asked))
+    asked = gap(DOCUMENT.replace("hypot", "$0hypot"))
+    list(answering.fill(asked))
     more = replace(asked, snippets=(Snippet("x.py", "y = 1\n" * 20),))
     assert sum(1 for _ in answering.warm(more)) > 0
     assert sum(1 for _ in answering.warm(more)) == 0
@@ -170,7 +154,7 @@ def test_warming_takes_over_what_was_frozen():
 
 def test_warming_may_stop_half_way_and_go_on_later():
     answering = engine(random_runtime())
-    asked = request("".join(f"value_{i} = {i}\n" for i in range(50)) + "$0")
+    asked = gap("".join(f"value_{i} = {i}\n" for i in range(50)) + "$0")
     warming = answering.warm(asked)
     next(warming)
     warming.close()
@@ -181,7 +165,7 @@ def test_warming_may_stop_half_way_and_go_on_later():
 def test_warming_measures_what_the_start_had_no_time_to_and_only_once():
     answering = MercuryEngine(random_runtime(), TOKENIZER)
     measured = [*answering._decoder.costs.rows]
-    asked = request("x = $0")
+    asked = gap("x = $0")
     next(answering.warm(asked))
     assert sum(1 for _ in answering.warm(asked)) > 0
     assert sum(1 for _ in answering.warm(asked)) == 0
@@ -191,7 +175,7 @@ def test_warming_measures_what_the_start_had_no_time_to_and_only_once():
 
 def test_files_keep_their_own_rows_which_all_sessions_share():
     answering = engine(random_runtime())
-    one, other = request(DOCUMENT + "$0"), request("x = $0\n", path="other.py")
+    one, other = gap(DOCUMENT + "$0"), gap("x = $0\n", path="other.py")
     rows = frozen_under(answering, one, other, one)
     assert rows == 1 + CANVAS
     assert frozen_under(answering, replace(one, session="t")) == rows
@@ -199,15 +183,15 @@ def test_files_keep_their_own_rows_which_all_sessions_share():
 
 def test_files_of_the_same_name_in_two_projects_keep_their_own_rows():
     answering = engine(random_runtime())
-    one = replace(request(DOCUMENT + "$0"), root="/one/", snippets=(Snippet("x.py", "y = 1\n" * 20),))
-    other = replace(request(DOCUMENT + "$0"), root="/other/")
-    list(answering.infill(one))
+    one = replace(gap(DOCUMENT + "$0"), root="/one/", snippets=(Snippet("x.py", "y = 1\n" * 20),))
+    other = replace(gap(DOCUMENT + "$0"), root="/other/")
+    list(answering.fill(one))
     assert frozen_under(answering, other) == frozen_under(engine(random_runtime()), other)
 
 
 def test_memory_is_capped_over_sessions():
     answering = engine(random_runtime(), memory=1)
-    one, other = request(DOCUMENT + "$0"), request("x = $0\n", path="other.py")
+    one, other = gap(DOCUMENT + "$0"), gap("x = $0\n", path="other.py")
     assert frozen_under(answering, one, other, one) > 60
 
 
@@ -216,18 +200,6 @@ def test_info_says_who_answers_and_how():
     info = answering.info()
     assert (info.engine, info.model, info.context_tokens) == ("mercury", "tiny", TINY.context)
     assert info.device == "cpu, torch float32"
-
-
-@pytest.mark.parametrize(
-    ("spans", "message"),
-    [((), "0 spans"), ((Span(3, 0, 0, "line"),), "name one of them"), ((Span(0, 0, 99, "line"),), "not a range")],
-)
-def test_impossible_request_is_refused_by_name(spans, message):
-    asked = InfillRequest(session="s", windows=request("x$0").windows, spans=spans)
-    with pytest.raises(EngineError, match=message):
-        list(engine(random_runtime()).infill(asked))
-    with pytest.raises(EngineError, match=message):
-        list(engine(random_runtime()).warm(asked))
 
 
 def test_tokenizer_of_another_model_is_refused():
@@ -277,11 +249,11 @@ def test_gpu_keeps_as_much_as_there_is(monkeypatch):
 
 def test_info_tells_of_clients_that_lost_their_place_and_of_what_is_used():
     answering = engine(random_runtime(), memory=1, weights=5 << 20)
-    list(answering.infill(request(DOCUMENT + "$0", session="a")))
+    list(answering.fill(gap(DOCUMENT + "$0", session="a")))
     info = answering.info()
     assert info.notes == ()
     assert info.bytes > 5 << 20
-    list(answering.infill(request(DOCUMENT + "$0", session="b", path="other.py")))
+    list(answering.fill(gap(DOCUMENT + "$0", session="b", path="other.py")))
     assert answering.info().notes == (CROWDED,)
 
 
@@ -291,13 +263,12 @@ def test_folder_is_opened_and_answers_like_the_reference(tmp_path):
     shutil.copy(Path(__file__).parent / "golden" / "tokenizer.json", tmp_path)
     opened = open_engine(tmp_path, Resources("cpu", threads=1, memory=1 << 30))
     assert opened.info().model == "tiny"
-    for asked, answers in asked_by_heart()[:3]:
-        found = final(opened, replace(asked, effort="medium"))
-        assert [filled.text for filled in found.spans] == list(answers)
+    for asked, answer in asked_by_heart()[:3]:
+        assert final(opened, replace(asked, effort="medium")).text == answer
 
 
 def test_model_is_heard_out_by_who_asks_by_hand():
-    typed = request("def area(width):\n    $0\n", mode="block", budget=48)
+    typed = gap("def area(width):\n    $0\n", block=True, most_tokens=48)
     asked = replace(typed, invoked=True)
-    lengths = [len(final(engine(random_runtime(), bar=1.0), each).spans[0].confidence) for each in (asked, typed)]
+    lengths = [len(final(engine(random_runtime(), bar=1.0), each).confidence) for each in (asked, typed)]
     assert lengths[0] > LOW_TOKENS > lengths[1]

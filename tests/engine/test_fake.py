@@ -1,31 +1,27 @@
 import re
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from mercury_engine.api import Edit, InfillRequest, Members, Snippet, Span, Window
+from mercury_engine.api import Gap, Members, Region, Regions, Snippet
 from mercury_engine.fake import MASK, PASSES, FakeEngine
 from tests.cases import each_case
 
 AREA = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    $0\n"
 
 
-def request(text, mode="line", span=1, **fields):
-    """`$0` is the cursor; a second `$0` ends the span."""
-    before, *rest = text.split("$0")
-    end = len(before) + (len(rest[0]) if len(rest) == 2 else 0)
-    window = Window("shapes.py", "python", "".join([before, *rest]))
-    return InfillRequest(session="s", windows=(window,), spans=(Span(0, len(before), end, mode),) * span, **fields)
+def gap(text, **fields):
+    """`$0` is the cursor."""
+    before, _, after = text.partition("$0")
+    return Gap(session="s", path="shapes.py", language="python", before=before, after=after, **fields)
 
 
 def final(engine, asked):
-    *_, last = engine.infill(asked)
+    *_, last = engine.fill(asked)
     assert last.final
-    return last.spans[0]
+    return last
 
 
-def check(text, expected, mode="line", **fields):
-    filled = final(FakeEngine(), request(text, mode, **fields))
+def check(text, expected, **fields):
+    filled = final(FakeEngine(), gap(text, **fields))
     assert filled.text == expected
     assert filled.complete
 
@@ -33,7 +29,7 @@ def check(text, expected, mode="line", **fields):
 @each_case(Path(__file__).with_name("copied.txt"))
 def test_answer_is_copied(case):
     before, missing, after = re.split("[«»]", case.drawn)
-    check(f"{before}$0{after}", missing, case.key)
+    check(f"{before}$0{after}", missing, block=case.key == "block")
 
 
 def test_snippets_are_read_too():
@@ -41,7 +37,7 @@ def test_snippets_are_read_too():
 
 
 def test_answer_is_empty_and_complete_where_there_is_nothing_to_copy():
-    filled = final(FakeEngine(), request("import $0"))
+    filled = final(FakeEngine(), gap("import $0"))
     assert (filled.text, filled.complete) == ("", True)
     assert filled.p_accept < 0.1
 
@@ -56,36 +52,25 @@ def test_behind_a_dot_only_names_that_exist_are_written():
 
 
 def test_longer_matches_are_more_likely_to_be_accepted():
-    short = final(FakeEngine(), request("abc = one\nx\nabc$0"))
-    long = final(FakeEngine(), request("abc_of_something_long = one\nx\nabc_of_something_long$0"))
+    short = final(FakeEngine(), gap("abc = one\nx\nabc$0"))
+    long = final(FakeEngine(), gap("abc_of_something_long = one\nx\nabc_of_something_long$0"))
     assert 0.1 < short.p_accept < long.p_accept < 1
 
 
 def test_seeds_give_different_alternatives():
     text = "print(alpha)\nprint(beta)\nprint($0"
-    texts = [final(FakeEngine(), request(text, seed=seed)).text for seed in range(3)]
+    texts = [final(FakeEngine(), gap(text, seed=seed)).text for seed in range(3)]
     assert texts == ["beta)", "alpha)", "beta)"]
 
 
 def test_answer_over_budget_is_cut_and_not_complete():
-    asked = replace(request("sum = a + b + c\nsum = $0"), spans=(Span(0, 22, 22, "line", 3),))
-    filled = final(FakeEngine(), asked)
+    filled = final(FakeEngine(), gap("sum = a + b + c\nsum = $0", most_tokens=3))
     assert (filled.text, filled.complete) == ("a +", False)
 
 
-def test_last_edit_is_repeated_where_old_words_still_stand():
-    edit = Edit("shapes.py", 0, "size = 1", "length = 1")
-    check("$0print(size, resize)$0", "print(length, resize)", mode="edit", edits=(edit,))
-
-
-def test_edit_span_without_old_words_stays_as_it_is():
-    edit = Edit("shapes.py", 0, "size = 1", "length = 1")
-    check("$0print(weight)$0", "print(weight)", mode="edit", edits=(edit,))
-
-
 def test_drafts_are_masked_wrong_and_revised_but_the_final_is_not():
-    drafts = list(FakeEngine(answers=lambda before: "one two three four five six").infill(request("$0")))
-    shown = [draft.spans[0].text for draft in drafts]
+    drafts = list(FakeEngine(answers=lambda before: "one two three four five six").fill(gap("$0")))
+    shown = [draft.text for draft in drafts]
     assert len(shown) == PASSES["low"]
     assert shown[-1] == "one two three four five six"
     assert MASK in shown[0]
@@ -95,34 +80,29 @@ def test_drafts_are_masked_wrong_and_revised_but_the_final_is_not():
 
 
 def test_tokens_have_a_confidence_in_every_draft():
-    for draft in FakeEngine(answers=lambda before: "a = f(b)\n    c").infill(request("$0", effort="high")):
-        assert len(draft.spans[0].confidence) == 10
+    for draft in FakeEngine(answers=lambda before: "a = f(b)\n    c").fill(gap("$0", effort="high")):
+        assert len(draft.confidence) == 10
 
 
 def test_effort_is_the_number_of_drafts():
-    assert {effort: len(list(FakeEngine().infill(request(AREA, effort=effort)))) for effort in PASSES} == PASSES
+    assert {effort: len(list(FakeEngine().fill(gap(AREA, effort=effort)))) for effort in PASSES} == PASSES
 
 
-def test_spans_are_all_answered():
-    (draft,) = FakeEngine(answers={"x": "y"}).infill(request("x$0", span=3, effort="instant"))
-    assert [filled.text for filled in draft.spans] == ["y", "y", "y"]
-
-
-def test_script_is_chosen_by_nearest_marker_before_span():
+def test_script_is_chosen_by_nearest_marker_before_gap():
     engine = FakeEngine(answers={"# one": "1", "# two": "2"}, passes=1)
-    assert final(engine, request("# one\n# two\n$0\n# one")).text == "2"
-    assert final(engine, request("nothing$0")).p_accept < 0.1
+    assert final(engine, gap("# one\n# two\n$0\n# one")).text == "2"
+    assert final(engine, gap("nothing$0")).p_accept < 0.1
 
 
 def test_pause_sees_every_forward_and_the_counters_see_what_is_open():
     steps = []
     engine = FakeEngine(passes=4, pause=steps.append)
-    drafts = engine.infill(request(AREA))
+    drafts = engine.fill(gap(AREA))
     next(drafts)
     next(drafts)
-    assert (steps, engine.forwards, engine.open, engine.infills) == ([1, 2], 2, 1, 1)
+    assert (steps, engine.forwards, engine.open, engine.fills) == ([1, 2], 2, 1, 1)
     drafts.close()
-    warm = engine.warm(request(AREA))
+    warm = engine.warm(gap(AREA))
     next(warm)
     assert (engine.open, engine.warms) == (1, 1)
     warm.close()
@@ -130,17 +110,25 @@ def test_pause_sees_every_forward_and_the_counters_see_what_is_open():
 
 
 def test_region_is_rewritten_by_script():
-    window = Window("shapes.py", "python", "size = 1\nprint(size)\n")
-    asked = InfillRequest(session="s", windows=(window,), spans=(Span(0, 0, 21, "region"),), cursor=4)
-    assert final(FakeEngine({"print(size)": "show(size)"}), asked).text == "size = 1\nshow(size)\n"
-    assert final(FakeEngine(str.upper), asked).text == "SIZE = 1\nPRINT(SIZE)\n"
-    assert final(FakeEngine({"other": "text"}), asked).p_accept < 0.1
+    asked = Regions(session="s", regions=(Region("shapes.py", "python", "size = 1\nprint(size)\n"),), cursor=4)
+
+    def rewritten(answers):
+        return final_rewrite(FakeEngine(answers), asked)
+
+    assert rewritten({"print(size)": "show(size)"}).text == "size = 1\nshow(size)\n"
+    assert rewritten(str.upper).text == "SIZE = 1\nPRINT(SIZE)\n"
+    assert rewritten({"other": "text"}).p_accept < 0.1
+
+
+def final_rewrite(engine, asked):
+    *_, last = engine.rewrite(asked)
+    return last.regions[0]
 
 
 def test_watchers_see_masks_wrong_tokens_and_how_they_are_revised():
     copied = "def a(x):\n    if x:\n        return one(x)\n    return two(x)\n\ndef c(x):$0"
-    asked = request(copied, "block", effort="high", slots=True)
-    frames = [draft.spans[0].slots for draft in FakeEngine().infill(asked)]
+    asked = gap(copied, block=True, effort="high", slots=True)
+    frames = [draft.slots for draft in FakeEngine().fill(asked)]
     first, last = frames[0], frames[-1]
     assert any(slot.text == "" and not slot.settled for slot in first)
     assert all(slot.settled for slot in last)
@@ -152,4 +140,4 @@ def test_watchers_see_masks_wrong_tokens_and_how_they_are_revised():
 
 
 def test_watching_is_off_unless_asked_for():
-    assert all(not draft.spans[0].slots for draft in FakeEngine().infill(request(AREA)))
+    assert all(not draft.slots for draft in FakeEngine().fill(gap(AREA)))

@@ -9,7 +9,7 @@ from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
 from mercury_engine.model.torch_runtime import TorchRuntime
-from tests.engine.tiny import engine, final, request
+from tests.engine.tiny import engine, final, gap
 
 LONG = replace(TINY, context=2048, layers=1)
 LINES = [f"value_{number} = {number} + offset\n" for number in range(120)]
@@ -56,7 +56,7 @@ class Reader:
 
 def at(line, head, lines=LINES, **fields):
     text = "".join([*lines[:line], head, "$0\n", *lines[line:]])
-    return request(text, effort="instant", **fields)
+    return gap(text, effort="instant", **fields)
 
 
 def test_answer_at_new_place_waits_for_the_nearest_lines_alone():

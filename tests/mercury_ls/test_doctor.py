@@ -195,7 +195,7 @@ async def serving(directory):
         try:
             yield "http://{}:{}".format(*endpoints[1].socket.getsockname())
         finally:
-            await daemon.ask(directory, "POST", "/engine/v1/stop")
+            await daemon.ask(directory, "POST", "/engine/v2/stop")
             await task
 
 

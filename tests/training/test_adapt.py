@@ -35,7 +35,7 @@ from mercury_training.train import run as train
 from mercury_training.train.settings import Recipe, Start, TrainSettings
 from mercury_training.vocabulary import LEAST, keeping, read_source
 from tests.engine.model.test_gguf import WIDTH, fields, file_of, tensors, weights
-from tests.engine.tiny import request
+from tests.engine.tiny import gap
 from tests.training.small import write_corpus
 
 CLASSES = {
@@ -361,7 +361,7 @@ def test_gguf_file_becomes_a_model_that_answers(tmp_path):
     export(ours, shipped)
 
     opened = open_model(shipped)
-    *_, answer = opened.infill(request("def area(width):\n    ret$0\n"))
+    *_, answer = opened.fill(gap("def area(width):\n    ret$0\n"))
     assert answer.final
     assert opened.info().model == "ours"
     steps = provenance.steps(shipped)

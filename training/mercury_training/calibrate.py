@@ -15,9 +15,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mercury_engine import model_folders
-from mercury_engine.api import Engine, Filled, InfillRequest
+from mercury_engine.api import Draft, Engine, Gap
 from mercury_engine.decode import confidence
-from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer, Presentation
+from mercury_engine.decode.answer import DecodedAnswer, GapAnswer, Presentation
 from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names
 from mercury_engine.decode.costs import measure_costs
 from mercury_engine.decode.names import KnownNames
@@ -33,7 +33,7 @@ from mercury_training.errors import TrainingError, reported
 from mercury_training.evaluate.metrics import ece
 from mercury_training.fit.logistic import newton, sigmoid
 from mercury_training.progress import shown
-from mercury_training.rows.fim_rows import FimRow, read_rows, request, sample
+from mercury_training.rows.fim_rows import FimRow, gap, read_rows, sample
 
 RIDGE, HELD = 1.0, 100.0
 """The strength of the prior: of the defaults, and of the coefficients that a model has from other rows."""
@@ -78,16 +78,15 @@ class _RecordingPresentation(Presentation, frozen=True, kw_only=True):
 
     def show(
         self,
-        answer: HoleAnswer,
+        answer: GapAnswer,
         decoded: DecodedAnswer,
-        old: str,
         least: int = 0,
         names: KnownNames | None = None,
         bar: float = 0.0,
-    ) -> Filled:
+    ) -> Draft:
         starts = self.starts(answer, decoded, least)
         self.observed[:] = [(tuple(self.recording.latest), start.text.rstrip()) for start in starts]
-        return super().show(answer, decoded, old, least, names, bar)
+        return super().show(answer, decoded, least, names, bar)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -135,7 +134,7 @@ def answer_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Sequence[F
     watched = _RecordingPresentation(tokenizer, recording, 1.0, recording=recording)
     engine = MercuryEngine(runtime, tokenizer, costs=measure_costs(runtime), bar=1.0, presentation=watched)
     for row in shown("answers", rows):
-        _answer(engine, replace(request(row, row.id, "low"), invoked=False))
+        _answer(engine, replace(gap(row, row.id, "low"), invoked=False))
         starts = {text: features for features, text in reversed(watched.observed) if text and features}
         weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(starts)) ** 0.5
         for text, features in starts.items():
@@ -145,7 +144,7 @@ def answer_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Sequence[F
 def _added_observations(engine: Engine, rows: Sequence[FimRow]) -> Iterator[Observation]:
     """Each row's answer while typing as it grows, and whether it is right as far as it goes; weighted alike."""
     for row in shown("answers", rows):
-        drafts = _answer(engine, request(row, row.id, "medium"))
+        drafts = _answer(engine, gap(row, row.id, "medium"))
         distinct = {draft.text.rstrip(): draft for draft in drafts if draft.text.strip() and draft.confidence}
         weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(distinct)) ** 0.5
         for text, draft in distinct.items():
@@ -153,11 +152,11 @@ def _added_observations(engine: Engine, rows: Sequence[FimRow]) -> Iterator[Obse
             yield Observation(features, row.middle.startswith(text), weight, row.id, len(text))
 
 
-def _answer(engine: Engine, question: InfillRequest) -> list[Filled]:
+def _answer(engine: Engine, question: Gap) -> list[Draft]:
     """Its drafts once all of the context is read, however slow the machine is."""
     for _ in engine.warm(question):
         pass
-    return [draft.spans[0] for draft in engine.infill(question)]
+    return [*engine.fill(question)]
 
 
 def fit_confidence(

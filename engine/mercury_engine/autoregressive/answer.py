@@ -6,17 +6,18 @@ from difflib import SequenceMatcher
 
 from msgspec import Struct
 
-from mercury_engine.api import Filled, Slot, SpanMode
+from mercury_engine.api import Draft, Rewritten, Slot
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import Calibration, is_hopeless, likely_start
 from mercury_engine.decode.frames import slots_of
 from mercury_engine.decode.names import KnownNames
+from mercury_engine.decode.policy import AnswerKind
 from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 
 class ReadAnswer(Struct, frozen=True):
-    """What an answer makes of a span: its new text, whether that is complete, and if the old one stays, why."""
+    """What an answer says: a new text, whether that is complete, and if the old one stays, why."""
 
     text: str
     complete: bool
@@ -27,18 +28,18 @@ Read = Callable[[str, bool], ReadAnswer]
 
 
 class ContinuationQuestion(Struct, frozen=True, eq=False):
-    """One span, as the model is asked about it.
+    """A gap, or a window to rewrite, as the model is asked about it.
 
-    `read` makes of the answer's text, and whether the model has ended it, the new text of the span. `before` is the
-    text before the span, `old` the span's own.
+    `read` makes a new text of the answer's, and of whether the model has ended it. `before` is the text before a gap,
+    `old` that of a window.
     """
 
     prompt: Prompt
     ids: Sequence[int]
-    mode: SpanMode
-    before: str
-    old: str
+    kind: AnswerKind
     read: Read
+    before: str = ""
+    old: str = ""
 
 
 class Continuation:
@@ -68,8 +69,8 @@ class Continuation:
         self._stop = re.compile("|".join(map(re.escape, question.prompt.stops)) or r"(?!)")
 
     @property
-    def mode(self) -> SpanMode:
-        return self.question.mode
+    def kind(self) -> AnswerKind:
+        return self.question.kind
 
     @property
     def ended(self) -> bool:
@@ -99,24 +100,29 @@ class Continuation:
         self.is_finished = not spelled or bool(self._stop.search(text))
         self._is_enough = not self.is_finished and self._says_all(text)
 
-    def filled(self, calibration: Calibration, bar: float = 0.0) -> Filled:
-        """As it is now; of new text the start that is as likely as `bar`, if there is one. Old text is replaced by a
-        complete answer or not at all."""
-        question = self.question
-        if question.old and not self.done:
-            return Filled(question.old)
-        _, valid = _valid_start(self._spelled[self._forced :])
-        read = question.read(self.text, self.is_finished and valid)
+    def draft(self, calibration: Calibration, bar: float = 0.0) -> Draft:
+        """What there is for a gap: the start that is as likely as `bar`, if there is one."""
+        read = self._read()
         text, complete = read.text, read.complete
         if self.names:
             text, complete = self.names.existing(text, complete=complete)
-        if read.refused or (question.old and not complete):
-            return Filled(question.old, complete=complete, refused=read.refused)
-        if question.old or question.prompt.copied:
-            judged, rewriting = self._judged(text), calibration.rewriting or calibration
-            chance = rewriting.p_accept(judged, complete=complete) if text != question.old else 0.0
-            return Filled(text, tuple(judged), chance, complete)
         return likely_start(text, [*self._shown(text)], calibration, bar=bar, complete=complete)
+
+    def rewritten(self, calibration: Calibration) -> Rewritten:
+        """What there is for a window: a complete answer, or the old text."""
+        old = self.question.old
+        if not self.done:
+            return Rewritten(old)
+        read = self._read()
+        if read.refused or not read.complete:
+            return Rewritten(old, complete=read.complete, refused=read.refused)
+        judged, rewriting = self._judged(read.text), calibration.rewriting or calibration
+        chance = rewriting.p_accept(judged, complete=True) if read.text != old else 0.0
+        return Rewritten(read.text, tuple(judged), chance, complete=True)
+
+    def _read(self) -> ReadAnswer:
+        _, valid = _valid_start(self._spelled[self._forced :])
+        return self.question.read(self.text, self.is_finished and valid)
 
     @property
     def slots(self) -> Iterator[Slot]:
@@ -127,11 +133,11 @@ class Continuation:
 
     def is_hopeless(self, bar: float) -> bool:
         """Whether it is given up while somebody types, to whom this bar applies."""
-        return not self.question.old and is_hopeless(self._judged(self.text), bar)
+        return is_hopeless(self._judged(self.text), bar)
 
     def _says_all(self, text: str) -> bool:
         """Whether something else begins, so that nothing needs to be generated any more."""
-        return "\n" in text and self.mode != "region" and self.question.read(text, False).complete
+        return "\n" in text and self.kind != "window" and self.question.read(text, False).complete
 
     def _judged(self, text: str) -> list[float]:
         """The probabilities of the tokens that matter: those shown and the end, or those that depart from what is

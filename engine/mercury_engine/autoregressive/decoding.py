@@ -6,11 +6,10 @@ import numpy as np
 
 from mercury_engine.autoregressive.answer import Continuation, ContinuationQuestion
 from mercury_engine.decode.choice import Choice
-from mercury_engine.decode.decoding import Decoder, Decoding, DecodingOptions, StreamStart
+from mercury_engine.decode.decoding import Decoder, Decoding, DecodingOptions
 from mercury_engine.decode.drafts import DraftSource, PromptLookup
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.sessions import EngineSession
-from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 LOOKED_UP = 200
@@ -48,14 +47,13 @@ class AutoregressiveDecoding(Decoding[Continuation]):
     ) -> None:
         tokenizer = decoder.tokenizer
         before = question.before.removesuffix(question.prompt.forced)[-LOOKED_UP:]
-        self.answer = Continuation(tokenizer, question, limit, names)
         super().__init__(
             decoder,
             session,
-            StreamStart(sequence(question.ids)),
-            [self.answer],
-            [PromptLookup(tokenizer, question.ids, tokenizer.encode(before))],
-            [texts],
+            np.array(question.ids, np.int32),
+            Continuation(tokenizer, question, limit, names),
+            PromptLookup(tokenizer, question.ids, tokenizer.encode(before)),
+            texts,
             DecodingOptions(runners_up=runners_up, names=names),
         )
         for choice in chosen:
@@ -65,10 +63,6 @@ class AutoregressiveDecoding(Decoding[Continuation]):
     def pending(self) -> int:
         """The tokens that are yet to be read."""
         return len(self.ids) - self._session.align(self.prefix)
-
-
-def sequence(ids: Sequence[int]) -> Prefix:
-    return Prefix.of(ids, np.arange(len(ids)))
 
 
 def departures(answer: Continuation, tokenizer: PretrainedTokenizer) -> list[list[Choice]]:

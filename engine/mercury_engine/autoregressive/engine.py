@@ -7,14 +7,26 @@ from copy import copy
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatReply, ChatRequest, Draft, EngineError, EngineInfo, Filled, InfillRequest
+from mercury_engine.api import (
+    ChatReply,
+    ChatRequest,
+    Context,
+    Draft,
+    Engine,
+    EngineError,
+    EngineInfo,
+    Gap,
+    Regions,
+    Rewrites,
+)
 from mercury_engine.autoregressive.answer import ContinuationQuestion
 from mercury_engine.autoregressive.asking import Asking
-from mercury_engine.autoregressive.decoding import AutoregressiveDecoder, AutoregressiveDecoding, departures, sequence
+from mercury_engine.autoregressive.decoding import AutoregressiveDecoder, AutoregressiveDecoding, departures
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
@@ -31,10 +43,18 @@ from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 from mercury_engine.model.room import Room, room_of
 from mercury_engine.model.runtime import Passes, Resources, Runtime, opened_with
+from mercury_engine.prompts.dialects import Dialect
+from mercury_engine.prompts.edits import EditFormat
+from mercury_engine.prompts.edits.asked import window_of
 from mercury_engine.prompts.fim import settled
-from mercury_engine.prompts.line_ends import with_line_feeds
 from mercury_engine.record import ModelRecord
+from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
+
+Ask = Callable[[int], ContinuationQuestion]
+"""Puts a question into a prompt of so many tokens at most."""
+
+Answer = TypeVar("Answer", Draft, Rewrites)
 
 LONGEST_ANSWER = 1024
 """Tokens of the context that are left for the answer, but at most a quarter."""
@@ -62,11 +82,11 @@ class Cart:
 """
 
 
-class AutoregressiveEngine:
+class AutoregressiveEngine(Engine):
     """Owns the sessions: for each client and file what has been read of its prompt.
 
     >>> engine = open_autoregressive(folder, record, resources)
-    >>> *_, last = engine.infill(request)
+    >>> *_, last = engine.fill(gap)
 
     `drafting` changes how fast answers come but not which; a prompt for which there is no `room` is refused. `report`
     counts the forwards, and the tokens that they read and settled. With a `talker` it chats.
@@ -100,7 +120,7 @@ class AutoregressiveEngine:
         self._room = room = room or Room(runtime, record.name)
         self._places = Places()
         self._sessions = SessionPool(runtime.cache, room.caches, room.caches)
-        self._batcher = ForwardBatcher[Draft](runtime)
+        self._batcher = ForwardBatcher(runtime)
         meter = CostMeter(runtime, clock=clock)
         self._measuring = meter.rest() if costs is None else iter(())
         costs = costs or meter.start()
@@ -117,13 +137,37 @@ class AutoregressiveEngine:
         )
         self._asking = Asking(record, tokenizer)
 
-    def infill(self, request: InfillRequest) -> Generator[Draft]:
-        place = self._place(request)
-        request = self._prepared(request, place)
-        first = self._question(request, 0)
-        self.report.asked(len(first.ids), self._unread(first))
-        session = self._sessions.open(request.session, np.array(first.ids))
-        yield from self._batcher.run(self._answer(request, first, place, session), session)
+    def fill(self, gap: Gap) -> Generator[Draft]:
+        if (dialect := self._asking.dialect) is None:
+            return super().fill(gap)
+        return self._filled(dialect, gap)
+
+    def rewrite(self, regions: Regions) -> Generator[Rewrites]:
+        if (edits := self._asking.edits) is None:
+            return super().rewrite(regions)
+        return self._rewritten(edits, regions)
+
+    def _filled(self, dialect: Dialect, gap: Gap) -> Generator[Draft]:
+        place = self._place(gap, gap.path)
+        gap = self._prepared(gap, place)
+        question = self._affordable(partial(self._asking.about_gap, dialect, gap), self._prompts())
+        names = KnownNames.of(self._decoder.tokenizer, gap, question.prompt.forced)
+        bar = gap.bar if gap.effort == "low" and not gap.seed else 0.0
+        draft = Draft()
+        for decoding, final in self._decodings(gap, question, place, seed=gap.seed, names=names, bar=bar):
+            shown = decoding.answer.draft(self._calibration, gap.bar)
+            slots = tuple(decoding.answer.slots) if gap.slots else ()
+            draft = _next(draft, replace(shown, slots=slots), decoding)
+            yield replace(draft, final=True) if final else draft
+
+    def _rewritten(self, edits: EditFormat, regions: Regions) -> Generator[Rewrites]:
+        """What should change around the cursor is asked with all that there is room for."""
+        place = self._place(regions, f"{window_of(regions).path}, rewritten")
+        question = self._affordable(partial(self._asking.about_window, edits, regions), self._prompts()[:1])
+        rewrites = Rewrites(0, ())
+        for decoding, final in self._decodings(regions, question, place):
+            rewrites = _next(rewrites, Rewrites(0, (decoding.answer.rewritten(self._calibration),)), decoding)
+            yield replace(rewrites, final=True) if final else rewrites
 
     def in_format(self, record: ModelRecord) -> "AutoregressiveEngine":
         """The same model, asked as another record of it says."""
@@ -136,19 +180,29 @@ class AutoregressiveEngine:
             raise EngineError(f"{self._record.name} does not chat: its folder has no chat template")
         return self._talker.chat(request)
 
-    def warm(self, request: InfillRequest) -> Generator[None]:
+    def warm(self, question: Gap | Regions) -> Generator[None]:
         """Reads the prompt up to its last token, the shortest that there is first. With nothing left to read, it
         measures the costs that starting had no time for."""
-        request = self._prepared(request, self._place(request))
-        questions = [self._asking.question(request, 0, budget) for budget in self._budgets(request)]
-        for question in questions[:1] if self._is_quick(questions[0]) else reversed(questions):
-            session = self._sessions.open(request.session, np.array(question.ids))
-            with self._reserved(session, question):
-                yield from run_unbatched(self._decoder.runtime, self._read(session, question))
+        prompts = self._ahead(question)
+        if prompts and self._is_quick(prompts[0]):
+            del prompts[1:]
+        for prompt in reversed(prompts):
+            session = self._sessions.open(question.session, np.array(prompt.ids))
+            with self._reserved(session, prompt):
+                yield from run_unbatched(self._decoder.runtime, self._read(session, prompt))
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
             self._decoder.pace.costs = costs
             yield
+
+    def _ahead(self, question: Gap | Regions) -> list[ContinuationQuestion]:
+        """The prompts that may be asked, the longest first."""
+        if isinstance(question, Gap) and (dialect := self._asking.dialect):
+            gap = self._prepared(question, self._place(question, question.path))
+            return [self._asking.about_gap(dialect, gap, budget) for budget in self._prompts()]
+        if isinstance(question, Regions) and (edits := self._asking.edits):
+            return [self._asking.about_window(edits, question, self._prompts()[0])]
+        return []
 
     def info(self) -> EngineInfo:
         runtime = self._decoder.runtime
@@ -161,7 +215,8 @@ class AutoregressiveEngine:
             batch=runtime.batch,
             notes=self._sessions.notes,
             bytes=self._room.weights + self._sessions.bytes + (self._talker.bytes if self._talker else 0),
-            answers=self._asking.answers,
+            fills=self._asking.dialect is not None,
+            rewrites=self._asking.edits is not None,
             calibrated=self._calibrated,
             bar=self._calibration.bar,
             chats=self._talker is not None,
@@ -178,16 +233,10 @@ class AutoregressiveEngine:
         room = context - min(LONGEST_ANSWER, context // 4)
         return (room,) if self._record.context else self._decoder.pace.prompts(room)
 
-    def _budgets(self, request: InfillRequest) -> tuple[int, ...]:
-        """Of the prompts for a request, the longest first. What should change around the cursor is asked with all."""
-        return self._prompts()[:1] if request.spans[0].mode == "region" else self._prompts()
-
-    def _question(self, request: InfillRequest, number: int) -> ContinuationQuestion:
+    def _affordable(self, ask: Ask, budgets: Sequence[int]) -> ContinuationQuestion:
         """With no more context than is read quickly."""
-        *longer, shortest = self._budgets(request)
-        questions = (self._asking.question(request, number, budget) for budget in longer)
-        quick = next(filter(self._is_quick, questions), None)
-        return quick or self._asking.question(request, number, shortest)
+        *longer, shortest = budgets
+        return next(filter(self._is_quick, map(ask, longer)), None) or ask(shortest)
 
     def _is_quick(self, question: ContinuationQuestion) -> bool:
         return self._decoder.pace.is_quick(self._unread(question))
@@ -195,54 +244,51 @@ class AutoregressiveEngine:
     def _unread(self, question: ContinuationQuestion) -> int:
         return self._sessions.unread(np.array(question.ids))
 
-    def _answer(
-        self, request: InfillRequest, first: ContinuationQuestion, place: Place, session: EngineSession
-    ) -> Steps[Draft]:
-        """One span after the other, each as if it were the only one. At least one forward runs, whatever the deadline,
-        so that reading a long prompt gets on."""
+    def _decodings(
+        self,
+        context: Context,
+        question: ContinuationQuestion,
+        place: Place,
+        *,
+        seed: int = 0,
+        names: KnownNames | None = None,
+        bar: float = 0.0,
+    ) -> Iterator[tuple[AutoregressiveDecoding, bool]]:
+        """What is being decoded, after each forward, and whether that was the last."""
+        self.report.asked(len(question.ids), self._unread(question))
+        session = self._sessions.open(context.session, np.array(question.ids))
+        attempts = self._attempts(place, session, question, seed, names)
+        return self._batcher.run(self._steps(attempts, place, context.deadline_ms, bar), session)
+
+    def _steps(
+        self, attempts: Iterator[AutoregressiveDecoding], place: Place, deadline_ms: float | None, bar: float
+    ) -> Steps[tuple[AutoregressiveDecoding, bool]]:
+        """At least one forward runs, whatever the deadline, so that reading a long prompt gets on."""
         started, forwards = self._clock(), 0
-        filled = [Filled(request.old(span)) for span in request.spans]
-        draft = Draft(0, tuple(filled))
         decodings: list[AutoregressiveDecoding] = []
         try:
-            for number in range(len(request.spans)):
-                question = self._question(request, number) if number else first
-                names = KnownNames.of(self._decoder.tokenizer, request, question.prompt.forced)
-                for decoding in self._attempts(place, session, question, request.seed, names):
-                    decodings.append(decoding)
-                    passes = decoding.run()
-                    while (not forwards or self._goes_on(request, decoding, started)) and (
-                        yield from until_pause(passes)
-                    ):
-                        forwards += 1
-                        filled[number] = self._filled(decoding, request)
-                        draft = _next_draft(draft, decoding, filled)
-                        yield draft
-                    filled[number] = self._filled(decoding, request)
-                    draft = _next_draft(draft, decoding, filled)
-            yield replace(draft, final=True)
+            for decoding in attempts:
+                decodings.append(decoding)
+                passes = decoding.run()
+                while (not forwards or self._goes_on(decoding, deadline_ms, started, bar)) and (
+                    yield from until_pause(passes)
+                ):
+                    forwards += 1
+                    yield decoding, False
+            yield decodings[-1], True
         finally:
-            place.remember(map(_past_answer, decodings))
+            for decoding in decodings:
+                place.remember(_past_answer(decoding))
             self._sessions.trim()
 
-    def _prepared(self, request: InfillRequest, place: Place) -> InfillRequest:
-        """The request as models know texts; with the edits that have been read already, while few are newer and reading
-        takes long: all that stands behind them would be read again."""
-        request = with_line_feeds(request)
-        span = request.spans[0]
-        if span.mode == "region":
-            return request
-        window = request.windows[span.window]
-        edits = tuple(settled(request.edits, window.path, window.text, span.start))
+    def _prepared(self, gap: Gap, place: Place) -> Gap:
+        """The gap with the edits that have been read already, while few are newer and reading takes long: all that
+        stands behind them would be read again."""
+        edits = tuple(settled(gap))
         takes_long = not self._decoder.pace.is_quick(self._prompts()[0])
         if not (takes_long and follow(edits, place.edits)):
             place.edits = edits
-        return replace(request, edits=place.edits)
-
-    def _filled(self, decoding: AutoregressiveDecoding, request: InfillRequest) -> Filled:
-        answer = decoding.answer
-        filled = answer.filled(self._calibration, request.bar)
-        return replace(filled, slots=tuple(answer.slots)) if request.slots else filled
+        return replace(gap, edits=place.edits)
 
     def _attempts(
         self,
@@ -285,23 +331,20 @@ class AutoregressiveEngine:
         return sources
 
     def _read(self, session: EngineSession, question: ContinuationQuestion) -> Passes[None]:
-        while (yield from self._decoder.pace.read_ahead(session, sequence(question.ids), self.report)):
+        while (yield from self._decoder.pace.read_ahead(session, Prefix.stream(question.ids), self.report)):
             self._sessions.trim()
             yield
 
-    def _place(self, request: InfillRequest) -> Place:
-        """Completions and next edits of a file are asked differently, so each has its own."""
-        span = request.spans[0]
-        path = request.windows[span.window].path
-        return self._places.open(request.session, (request.root, path, span.mode == "region"))
+    def _place(self, context: Context, name: str) -> Place:
+        return self._places.open(context.session, (context.root, name))
 
-    def _goes_on(self, request: InfillRequest, decoding: AutoregressiveDecoding, started: float) -> bool:
+    def _goes_on(self, decoding: AutoregressiveDecoding, deadline_ms: float | None, started: float, bar: float) -> bool:
         """Whether the answer is still of use, and one more forward fits before the deadline."""
-        if request.effort == "low" and request.bar and not request.seed and decoding.answer.is_hopeless(request.bar):
+        if bar and decoding.answer.is_hopeless(bar):
             return False
-        if request.deadline_ms is None:
+        if deadline_ms is None:
             return True
-        return (self._clock() - started) * 1000 + self._decoder.next_ms(decoding.pending) < request.deadline_ms
+        return (self._clock() - started) * 1000 + self._decoder.next_ms(decoding.pending) < deadline_ms
 
 
 def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources) -> AutoregressiveEngine:
@@ -327,11 +370,13 @@ def _read_tokenizer(path: Path) -> PretrainedTokenizer:
     return tokenizer
 
 
-def _next_draft(draft: Draft, decoding: AutoregressiveDecoding, filled: Sequence[Filled]) -> Draft:
-    """What there is after a forward: the same draft again if that is nothing new."""
-    if not (draft.step or decoding.answer.choices):
-        return Draft(0, tuple(filled), unread=decoding.pending - 1)
-    return draft if draft.step and draft.spans == tuple(filled) else Draft(draft.step + 1, tuple(filled))
+def _next(last: Answer, new: Answer, decoding: AutoregressiveDecoding) -> Answer:
+    """What there is after a forward: the same answer again if that is nothing new."""
+    if not (last.step or decoding.answer.choices):
+        return replace(new, unread=decoding.pending - 1)
+    if last.step and replace(new, step=last.step) == last:
+        return last
+    return replace(new, step=last.step + 1)
 
 
 def _past_answer(decoding: AutoregressiveDecoding) -> PastAnswer:

@@ -1,16 +1,17 @@
-"""The answer to one hole: its tokens while they are decoded, and the text shown for them."""
+"""The answer to a gap: its tokens while they are decoded, and the text shown for them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from msgspec import Struct
 
-from mercury_engine.api import Filled, Span, SpanMode
+from mercury_engine.api import Draft
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names, confident, splits_word
 from mercury_engine.decode.ending import inside, once
 from mercury_engine.decode.names import KnownNames
-from mercury_engine.tokens.layout import Hole, filled_text, until_end
+from mercury_engine.decode.policy import AnswerKind
+from mercury_engine.tokens.layout import filled_text, until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM
 
@@ -33,53 +34,40 @@ class DecodedAnswer(Struct, frozen=True):
         return DecodedAnswer(self.ids[:count], self.probabilities[:count], False, self.names)
 
 
-class Carried(Struct, frozen=True):
-    """The start of an answer that previous rows have decoded."""
+class GapAnswer:
+    """Grows token by token until it ends, its line ends unless it is a `block`, code outside of it follows, it loops,
+    or it reaches the limit.
 
-    text: str = ""
-    probabilities: tuple[float, ...] = ()
-
-
-NOTHING_CARRIED = Carried()
-
-
-class HoleAnswer:
-    """Grows token by token until it ends, its line ends, code outside of it follows, it loops, or it reaches the
-    limit.
-
-    For an insertion, `margin` is the indentation of its line; lines indented less are outside of it. It is -1 for
-    text that replaces other text, which may do anything. With `one_line` it stops behind its first line that is not
-    blank, complete or not.
+    It begins by spelling the `part` of a word before the cursor again. `margin` is the indentation of its line; lines
+    indented less are outside of it. With `one_line` it stops behind its first line that is not blank, complete or not.
     """
 
     def __init__(
         self,
         tokenizer: Tokenizer,
-        hole: Hole,
-        span: Span,
+        part: str,
         limit: int,
-        carried: Carried = NOTHING_CARRIED,
-        margin: int = -1,
         *,
+        block: bool,
+        margin: int,
         one_line: bool = False,
     ) -> None:
-        self.hole = hole
-        self.span = span
+        self.part = part
+        self.block = block
         self.limit = limit
-        self.carried = carried
         self.choices: list[Choice] = []
-        self.typed = hole.part.encode("utf-8", "replace")
+        self.typed = part.encode("utf-8", "replace")
         self.complete = False
         self.circles = False
-        self.starts: dict[int, Filled] = {}
+        self.starts: dict[int, Draft] = {}
         """What its committed tokens show up to each of them: that stays as it is."""
         self._margin = margin
         self.one_line = one_line
         self._tokenizer = tokenizer
 
     @property
-    def mode(self) -> SpanMode:
-        return self.span.mode
+    def kind(self) -> AnswerKind:
+        return "block" if self.block else "line"
 
     @property
     def done(self) -> bool:
@@ -98,18 +86,18 @@ class HoleAnswer:
         self.choices.append(choice)
         self.typed = self._tokenizer.remaining(self.typed, choice.token)
         self.complete = self.ends(choice.token)
-        if not self.complete and self._margin >= 0:
-            text = filled_text(self._tokenizer, self.hole, self.ids).partition("\ufffd")[0]
+        if not self.complete:
+            text = filled_text(self._tokenizer, self.part, self.ids).partition("\ufffd")[0]
             bounded_text, self.complete = self.bounded(text)
             self.circles = bounded_text != text and not self.complete
 
     def bounded(self, text: str) -> tuple[str, bool]:
         """The part of a text that belongs to the answer, and whether code outside of it follows."""
         bounded_text = inside(text, self._margin)
-        return (bounded_text, True) if bounded_text != text else (once(text) if self._margin >= 0 else text, False)
+        return (bounded_text, True) if bounded_text != text else (once(text), False)
 
     def ends(self, token: int) -> bool:
-        ends_line = self.mode == "line" and b"\n" in self._tokenizer.token_bytes[token]
+        ends_line = not self.block and b"\n" in self._tokenizer.token_bytes[token]
         return token == EOM or ends_line
 
     def decoded(self) -> DecodedAnswer:
@@ -127,77 +115,60 @@ class Presentation(Struct, frozen=True):
 
     def show(
         self,
-        answer: HoleAnswer,
+        answer: GapAnswer,
         decoded: DecodedAnswer,
-        old: str,
         least: int = 0,
         names: KnownNames | None = None,
         bar: float = 0.0,
-    ) -> Filled:
+    ) -> Draft:
         """The start of at least `least` tokens that saves most keystrokes on average; if none is likely, a confident
-        one. It ends before the first of the `names` that cannot exist.
-
-        Old text is replaced by a complete answer or not at all.
-        """
+        one. It ends before the first of the `names` that cannot exist."""
         if names:
             decoded = self._existing(decoded, names)
-        if old and not decoded.complete:
-            return Filled(old)
-        if old or not self.bar:
-            return self._fill(answer, decoded, old)
+        if not self.bar:
+            return self._fill(answer, decoded)
         bar = max(self.bar, bar)
         likely = [start for start in self.starts(answer, decoded, least) if start.p_accept >= bar]
         if likely:
             return max(likely, key=lambda start: start.p_accept * len(start.text))
         count = max(least, self._whole_words(decoded.ids, confident(decoded.probabilities, min(bar, UNSURE))))
-        return self._fill(answer, decoded.start(count), old)
+        return self._fill(answer, decoded.start(count))
 
-    def starts(self, answer: HoleAnswer, decoded: DecodedAnswer, least: int) -> Iterator[Filled]:
+    def starts(self, answer: GapAnswer, decoded: DecodedAnswer, least: int) -> Iterator[Draft]:
         """The whole answer, and its starts of whole words and at least `least` tokens, longest first."""
         count, committed = len(decoded.ids), len(answer.choices)
         while count >= max(1, least):
             start = answer.starts.get(count) if count < len(decoded.ids) else None
             if start is None:
-                start = self._fill(answer, decoded.start(count), "")
+                start = self._fill(answer, decoded.start(count))
                 if count < len(decoded.ids) and count <= committed:
                     answer.starts[count] = start
             yield start
             count = self._whole_words(decoded.ids, count - 1)
 
-    def may_show(self, answer: HoleAnswer, bar: float) -> bool:
+    def may_show(self, answer: GapAnswer, bar: float) -> bool:
         """Whether a longer start than what is committed can be as likely as the bar. Blanks at the end of a block do
         not count yet: code outside the answer may follow them."""
         count = len(answer.ids)
-        if answer.mode != "line":
+        if answer.block:
             count = self._covering(answer.ids, len(answer.said.rstrip()))
         own = [choice.probability for choice in answer.choices[:count]]
-        most = len(answer.carried.probabilities) + answer.limit
-        return self.calibration.at_best([*answer.carried.probabilities, *own], most) >= max(self.bar, bar)
+        return self.calibration.at_best(own, answer.limit) >= max(self.bar, bar)
 
-    def text(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
-        """The text that these tokens add to the carried text: whole characters, in line mode up to the end of the
-        line."""
-        return answer.bounded(self._decoded(answer, ids))[0]
+    def _decoded(self, answer: GapAnswer, ids: Sequence[int]) -> str:
+        text = filled_text(self.tokenizer, answer.part, ids).partition("\ufffd")[0]
+        return text if answer.block else text.partition("\n")[0].removesuffix("\r")
 
-    def _decoded(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
-        text = filled_text(self.tokenizer, answer.hole, until_end(ids)[0]).partition("\ufffd")[0]
-        return text.partition("\n")[0].removesuffix("\r") if answer.mode == "line" else text
-
-    def _fill(self, answer: HoleAnswer, decoded: DecodedAnswer, old: str) -> Filled:
+    def _fill(self, answer: GapAnswer, decoded: DecodedAnswer) -> Draft:
         ids, _ = until_end(decoded.ids)
-        decoded_text, own = self._decoded(answer, ids), decoded.probabilities
+        decoded_text, probabilities = self._decoded(answer, ids), tuple(decoded.probabilities)
         text, is_over = answer.bounded(decoded_text)
         if text != decoded_text:
-            ids = own = own[: self._covering(ids, len((answer.hole.part + text).encode("utf-8", "replace")))]
+            size = len((answer.part + text).encode("utf-8", "replace"))
+            ids = probabilities = probabilities[: self._covering(ids, size)]
         complete = decoded.complete or is_over
-        probabilities = (*answer.carried.probabilities, *own)
-        before = len(answer.carried.probabilities)
-        names = {before + at: name for at, name in decoded.names.items()}
-        judge = (old and self.calibration.rewriting) or self.calibration
-        sure = judge.p_accept(probabilities, complete=complete, names=names)
-        text = answer.carried.text + text
-        visible = len(answer.carried.probabilities) + len(ids)
-        return Filled(text, probabilities[:visible], sure * (text != old), complete)
+        sure = self.calibration.p_accept(probabilities, complete=complete, names=decoded.names)
+        return Draft(0, text, probabilities[: len(ids)], sure * bool(text), complete)
 
     def _covering(self, ids: Sequence[int], size: int) -> int:
         """The number of tokens that spell the first `size` bytes."""

@@ -6,7 +6,7 @@ This is iteration-level batching (Orca, Yu et al. 2022) for generators that are 
 import logging
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Forward, Pass, Passes, Runtime
@@ -20,7 +20,7 @@ Steps = Generator[Pass | Output, Forward, None]
 log = logging.getLogger(__name__)
 
 
-class ForwardBatcher(Generic[Output]):
+class ForwardBatcher:
     """Runs requests that take turns, and computes their passes in batches.
 
     A request that is resumed takes along those that paused last, up to the runtime's batch size and one per session.
@@ -31,7 +31,7 @@ class ForwardBatcher(Generic[Output]):
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._paused: list[_Turn[Output]] = []
+        self._paused: list[_Turn[Any]] = []
 
     def run(self, steps: Steps[Output], session: EngineSession) -> Iterator[Output]:
         """The outputs of the steps."""
@@ -57,7 +57,7 @@ class ForwardBatcher(Generic[Output]):
             raise outcome
         return outcome
 
-    def _companions(self, turn: "_Turn[Output]") -> "list[_Turn[Output]]":
+    def _companions(self, turn: "_Turn[Output]") -> "list[_Turn[Any]]":
         sessions, chosen = [turn.session], []
         for paused in reversed(self._paused):
             if len(sessions) == self._runtime.batch:
@@ -67,7 +67,7 @@ class ForwardBatcher(Generic[Output]):
                 chosen.append(paused)
         return chosen
 
-    def _advance(self, turns: "list[_Turn[Output]]") -> None:
+    def _advance(self, turns: "list[_Turn[Any]]") -> None:
         """Run each to its next output, its end or its error."""
         waiting = [(turn, forward_pass) for turn in turns if (forward_pass := turn.resume()) is not None]
         while waiting:

@@ -19,14 +19,10 @@ Extend = Callable[[Sequence[int]], Prefix]
 
 
 class Canvas(Struct, frozen=True, eq=False):
-    """Slots behind the clean row `anchor`, counted within the forward: masks, or provisional tokens.
-
-    Canvases of the same `group` are siblings and see each other; -1 is none.
-    """
+    """Slots behind the clean row `anchor`, counted within the forward: masks, or provisional tokens."""
 
     anchor: int
     inputs: np.ndarray
-    group: int = -1
 
 
 class Fused(Struct, frozen=True, eq=False):
@@ -108,9 +104,8 @@ def _drafted(draft: DraftTree, start: int, extend: Extend | None) -> list[tuple[
 
 
 def _mask(cached: int, pending: int, draft: DraftTree, canvases: Sequence[Canvas]) -> np.ndarray:
-    """True where a row sees a column: all cached ones, what a clean row follows, and the canvases of its group."""
-    groups = [canvas.group if canvas.group >= 0 else -1 - number for number, canvas in enumerate(canvases)]
-    owners = np.repeat(np.array(groups, int), [len(canvas.inputs) for canvas in canvases])
+    """True where a row sees a column: all cached ones, what a clean row follows, and all of its canvas."""
+    owners = np.repeat(np.arange(len(canvases)), [len(canvas.inputs) for canvas in canvases])
     clean = pending + len(draft.ids)
     mask_RC = np.zeros((clean + len(owners), cached + clean + len(owners)), bool)
     mask_RC[:, :cached] = True

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from mercury_engine.api import Filled
+from mercury_engine.api import Draft
 from mercury_engine.decode.choice import Chosen
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 
@@ -104,18 +104,18 @@ def likely_start(
     *,
     bar: float,
     complete: bool,
-) -> Filled:
+) -> Draft:
     """Of the starts of whole words that are as likely as `bar`, the one that saves most keystrokes on average; else, or
     without a bar, all of the text. `tokens`: the byte behind each, and its probability."""
     spelled, probabilities = text.encode(), tuple(probability for _, probability in tokens)
-    whole = Filled(text, probabilities, calibration.p_accept(probabilities, complete=complete), complete)
+    whole = Draft(0, text, probabilities, calibration.p_accept(probabilities, complete=complete), complete)
     best, saved = whole, whole.p_accept * len(spelled) if whole.p_accept >= bar else 0.0
     ends = pairwise([*(end for end, _ in tokens), len(spelled)]) if bar else ()
     for count, ((end, following), chance) in enumerate(zip(ends, calibration.chances(probabilities), strict=False), 1):
         is_cut = 0 < end < min(following, len(spelled)) and not splits_word(spelled[:end], spelled[end : end + 1])
         if chance >= bar and is_cut and chance * end > saved:
             start = spelled[:end].decode("utf-8", "ignore")
-            best, saved = Filled(start, probabilities[:count], chance, complete=False), chance * end
+            best, saved = Draft(0, start, probabilities[:count], chance), chance * end
     return best
 
 

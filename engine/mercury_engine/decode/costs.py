@@ -107,7 +107,7 @@ class CostMeter:
         """The milliseconds of one clean row with a canvas behind it."""
         canvases = [Canvas(0, masked(rows - 1))] if rows > 1 else []
         length = self._context + 1
-        prefix = Prefix.of([0] * length, range(length))
+        prefix = Prefix.stream([0] * length)
         fused = fuse(self._context, prefix, 0, canvases, permitted_V=self._permitted_V)
         started = self._clock()
         self._runtime.forward(fused.rows, cache)

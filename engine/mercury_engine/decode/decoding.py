@@ -1,4 +1,4 @@
-"""Decodes a stream of answers, a forward at a time: read, draft, verify, repeat.
+"""Decodes an answer, a forward at a time: read, draft, verify, repeat.
 
 Drafts of a masked-diffusion canvas and of other sources are verified as in speculative decoding (Stern et al. 2018,
 Leviathan et al. 2023), so that the answer is exactly that of greedy autoregression.
@@ -11,7 +11,6 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.api import SpanMode
 from mercury_engine.decode.canvas import Canvas, Fused, canvas_for, fuse, masked
 from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.costs import Costs
@@ -20,6 +19,7 @@ from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import (
     Acceptance,
     Action,
+    AnswerKind,
     Decode,
     DraftSituation,
     Outlook,
@@ -35,7 +35,7 @@ from mercury_engine.decode.tree import DraftTree
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.layout import until_end
 from mercury_engine.tokens.prefix import Prefix
-from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES
+from mercury_engine.tokens.vocabulary import CANVASES, EOM
 
 ALTERNATIVES = 3
 """Of each slot of a canvas: the tokens that are drafted besides the likeliest one, where verifying them pays."""
@@ -67,7 +67,7 @@ class GrowingAnswer(NamedAnswer, Protocol):
     limit: int
 
     @property
-    def mode(self) -> SpanMode: ...
+    def kind(self) -> AnswerKind: ...
     @property
     def done(self) -> bool: ...
     def add(self, choice: Choice) -> None: ...
@@ -77,9 +77,8 @@ A = TypeVar("A", bound=GrowingAnswer)
 
 
 class Forced(Struct, frozen=True):
-    """The forced start of answer `number`, and the probability of all tokens up to its end."""
+    """The forced start of an answer, and the probability of all its tokens."""
 
-    number: int = 0
     ids: Sequence[int] = ()
     probability: float = 1.0
 
@@ -102,59 +101,43 @@ class DecodingOptions(Struct, frozen=True, eq=False, kw_only=True):
 DEFAULT_OPTIONS = DecodingOptions()
 
 
-class StreamStart(Struct, frozen=True, eq=False):
-    """What the answers follow: the `prefix` up to the first anchor, and the positions of all `anchors`."""
-
-    prefix: Prefix
-    anchors: Sequence[int] = ()
-
-
 class Decoding(Generic[A]):
-    """Greedy answers, one after another.
+    """A greedy answer.
 
-    They form a stream behind the first anchor, in which each answer is followed by the next anchor. A drafted token
-    is committed only if a clean row behind exactly this stream predicts it, as in plain autoregression. The
-    session's cache always holds a prefix of the stream.
+    It forms a stream behind the `read` tokens. A drafted token is committed only if a clean row behind exactly this
+    stream predicts it, as in plain autoregression. The session's cache always holds a prefix of the stream.
     """
 
     def __init__(
         self,
         decoder: Decoder,
         session: EngineSession,
-        start: StreamStart,
-        answers: Sequence[A],
-        lookups: Sequence[PromptLookup],
-        texts: Sequence[Sequence[DraftSource]],
+        read: np.ndarray,
+        answer: A,
+        lookup: PromptLookup,
+        texts: Sequence[DraftSource],
         options: DecodingOptions = DEFAULT_OPTIONS,
     ) -> None:
-        self.answers = answers
-        self.ids = start.prefix.ids_R
-        self.positions = start.prefix.positions_R
-        self.starts = [len(self.ids)]
+        self.answer = answer
+        self.ids = read
         self.probability = 1.0
         self._decoder = decoder
         self._session = session
         self._rivals: Rivals | None = None
         """The names between which the next forward decides."""
-        self._start = start
         self.options = options
-        self._lookups = lookups
+        self._lookup = lookup
         self._texts = texts
-        self._canvases: list[DraftSource | None] = [None] * len(answers)
-
-    @property
-    def number(self) -> int:
-        """The index of the answer being decoded."""
-        return len(self.starts) - 1
+        self._canvas: DraftSource | None = None
 
     @property
     def prefix(self) -> Prefix:
-        return Prefix(self.ids, self.positions)
+        return Prefix.stream(self.ids)
 
     @property
     def done(self) -> bool:
-        """True if all answers are complete, or have become too improbable to continue."""
-        return self.answers[-1].done or self.probability < self.options.floor
+        """True if the answer is complete, or has become too improbable to continue."""
+        return self.answer.done or self.probability < self.options.floor
 
     def advance(self) -> Passes[None]:
         """One pass: a chunk of the context, or the best action once at most a chunk is left."""
@@ -181,73 +164,48 @@ class Decoding(Generic[A]):
         decode, drafting = self._decoder.decode, self._decoder.decode == "policy"
         return DraftSituation(
             pending=len(self.ids) - self._session.cache.length,
-            proposals=[] if decode == "ar" else [self._chained(p) for p in self._proposals(self.number)],
+            proposals=[] if decode == "ar" else self._proposals(),
             outlook=self._outlook if drafting else None,
             sizes=self._sizes() if drafting else (),
             room=self._room,
-            canvases=len(self._drafted()),
         )
 
     @cached_property
     def _outlook(self) -> Outlook:
         """The outlook of the whole decoding: statistics change little within one."""
         decoder = self._decoder
-        length = decoder.acceptance.length(self.answers[0].mode)
+        length = decoder.acceptance.length(self.answer.kind)
         return foresee(decoder.costs, decoder.acceptance, length, decoder.canvases)
 
-    def _proposals(self, number: int) -> list[Proposal]:
+    def _proposals(self) -> list[Proposal]:
         """The drafts of all sources, up to the answer's limit."""
-        answer = self.answers[number]
-        copied = self._lookups[number].proposal(answer.typed)
-        sources = self._sources(number) if self._decoder.decode == "policy" else []
-        room = answer.limit - len(answer.choices)
-        return [proposal.head(room) for proposal in (*(source.proposal() for source in sources), copied)]
+        copied = self._lookup.proposal(self.answer.typed)
+        sources = self._sources() if self._decoder.decode == "policy" else []
+        return [proposal.head(self._left) for proposal in (*(source.proposal() for source in sources), copied)]
 
-    def _sources(self, number: int) -> list[DraftSource]:
-        canvas = self._canvases[number]
-        return [*([canvas] if canvas else []), *self._texts[number]]
+    def _sources(self) -> list[DraftSource]:
+        return [*([self._canvas] if self._canvas else []), *self._texts]
 
-    def _chained(self, proposal: Proposal) -> Proposal:
-        """A draft that ends its answer continues with the next anchor and the best draft behind that."""
-        number = self.number
-        while number + 1 < len(self.answers) and proposal.ids and proposal.ids[-1] == EOM:
-            number += 1
-            drafts = (source.proposal().head(self.answers[number].limit) for source in self._sources(number))
-            following = max(drafts, key=first_probability, default=Proposal("none"))
-            proposal = Proposal(
-                proposal.source,
-                (*proposal.ids, HOLES[number], *following.ids),
-                (*proposal.evidence, None, *following.evidence),
-            )
-        return proposal
-
-    def _drafted(self) -> list[int]:
-        """The answers to draft on canvases: all at first, then only the current one."""
-        untouched = len(self.ids) == self.starts[0]
-        return list(range(len(self.answers))) if untouched else [self.number]
+    @property
+    def _left(self) -> int:
+        """The tokens that the answer may still have."""
+        return self.answer.limit - len(self.answer.choices)
 
     @property
     def _room(self) -> int:
-        """The positions behind the stream that are left within the context, and before the next anchor."""
-        room = self._decoder.runtime.config.context - 1 - int(self.positions[-1])
-        if len(self.answers) > 1:
-            room = min(room, HOLE_STRIDE - 1 - len(self.answers[self.number].choices))
-        return room
+        """The positions behind the stream that are left within the context."""
+        return self._decoder.runtime.config.context - len(self.ids)
 
     def _sizes(self) -> list[int]:
         """The canvases not much larger than the rest of the answer that fit into the room."""
-        answer = self.answers[self.number]
-        largest = min(self._room, canvas_for(answer.limit - len(answer.choices)))
+        largest = min(self._room, canvas_for(self._left))
         return [size for size in self._decoder.canvases if size <= largest]
 
     def _act(self, action: Action) -> Passes[None]:
         cached, before = self._session.align(self.prefix), len(self.ids)
-        drafted = self._drafted() if action.kind == "canvas" else [self.number]
-        fused, draft = self._fused(cached, action, drafted)
+        fused = self._fused(cached, action)
         forward = yield Pass(fused.rows, self._session.cache)
-        for canvas, number in enumerate(drafted[1:], start=1):
-            self._keep_canvas(number, fused.slots(forward.logits_WV, canvas))
-        accepted = self._verify(fused, forward.logits_WV, draft)
+        accepted = self._verify(fused, forward.logits_WV, action.draft)
         valid = [*range(before - cached), *(before - cached + number for number in accepted)]
         self._redraft(fused, forward.logits_WV, valid[-1], len(self.ids) - cached - len(valid))
         self._session.keep(forward, self.prefix.upto(cached + len(valid)), valid)
@@ -257,8 +215,8 @@ class Decoding(Generic[A]):
         """Keep the canvas behind the row where verification stopped, if one is there and the answer goes on. The row's
         own prediction, the first slot, may be `settled` by now."""
         anchors = [canvas.anchor for canvas in fused.canvases]
-        if row in anchors and settled <= 1 and not self.answers[self.number].done:
-            self._keep_canvas(self.number, fused.slots(logits_WV, anchors.index(row))[settled:])
+        if row in anchors and settled <= 1 and not self.answer.done:
+            self._keep_canvas(fused.slots(logits_WV, anchors.index(row))[settled:])
 
     def _choose_name(self, names: Rivals) -> Passes[None]:
         """Commit the best name as a whole; its first token stands for its worth among its rivals."""
@@ -267,44 +225,37 @@ class Decoding(Generic[A]):
         forward = yield Pass(rows, self._session.cache)
         self._session.keep(forward, self.prefix)
         best, worth, name = names.chosen(forward.logits_WV, self._decoder.chooser)
-        answer, before = self.answers[self.number], len(self.ids)
-        for token in best.path[: answer.limit - len(answer.choices)]:
+        before = len(self.ids)
+        for token in best.path[: self._left]:
             self._commit(Choice(token, worth, name=name))
             worth, name = 1.0, None
         self._rivals = None
         self._decoder.report.count("name", rows=len(rows.ids_R), settled=len(self.ids) - before)
 
-    def _fused(self, cached: int, action: Action, drafted: Sequence[int]) -> tuple[Fused, DraftTree]:
-        """The uncached end of the stream, a draft to verify or the other anchors, and canvases."""
+    def _fused(self, cached: int, action: Action) -> Fused:
+        """The uncached end of the stream, a draft to verify, and canvases."""
         last = len(self.ids) - cached - 1
-        siblings = [HOLES[number] for number in drafted[1:]]
-        draft = DraftTree.chain(siblings) if siblings else action.draft
-        anchors = range(len(drafted)) if siblings else action.anchors
-        group = 0 if siblings else -1
-        canvases = [Canvas(last + anchor, masked(action.size), group) for anchor in anchors]
+        canvases = [Canvas(last + anchor, masked(action.size)) for anchor in action.anchors]
         permitted_V = self._decoder.chooser.permitted_V
-        fused = fuse(cached, self.prefix, last, canvases, draft=draft, extend=self._extended, permitted_V=permitted_V)
-        return fused, draft
+        return fuse(
+            cached,
+            self.prefix,
+            last,
+            canvases,
+            draft=action.draft,
+            extend=self._extended,
+            permitted_V=permitted_V,
+        )
 
     def _extended(self, ids: Sequence[int]) -> Prefix:
         """The stream with further tokens."""
-        all_ids = np.concatenate([self.ids, np.array(ids, np.int32)])
-        positions = np.concatenate([self.positions, self._positions_behind(ids)])
-        return Prefix(all_ids, positions)
+        return Prefix.stream(np.concatenate([self.ids, np.array(ids, np.int32)]))
 
-    def _positions_behind(self, ids: Sequence[int]) -> np.ndarray:
-        """The positions of tokens behind the stream: consecutive, except that anchors have those of the row."""
-        positions, at, anchors = [], int(self.positions[-1]), self._start.anchors
-        for token in ids:
-            at = anchors[token - HOLES[0]] if anchors and token in HOLES else at + 1
-            positions.append(at)
-        return np.array(positions, np.int32)
-
-    def _keep_canvas(self, number: int, logits_SV: np.ndarray) -> None:
-        choices = self._decoder.chooser.slots(logits_SV, self.answers[number].typed, ALTERNATIVES)
+    def _keep_canvas(self, logits_SV: np.ndarray) -> None:
+        choices = self._decoder.chooser.slots(logits_SV, self.answer.typed, ALTERNATIVES)
         ids = [choice.token for choice in choices]
         drafted = choices[: len(until_end(ids)[0]) + 1]
-        canvas = self._canvases[number] = DraftSource(
+        canvas = self._canvas = DraftSource(
             "canvas",
             ids[: len(drafted)],
             [choice.probability for choice in drafted],
@@ -315,11 +266,10 @@ class Decoding(Generic[A]):
     def _verify(self, fused: Fused, logits_WV: np.ndarray, draft: DraftTree) -> list[int]:
         """Commit what clean rows predict while their input is what was committed, until names compete; return the
         accepted tokens of the draft."""
-        accepted, number, options = [], -1, self.options
+        accepted, number, options, answer, chooser = [], -1, self.options, self.answer, self._decoder.chooser
         while True:
-            answer, chooser, before = self.answers[self.number], self._decoder.chooser, len(self.ids)
             logits_V = fused.clean_row(logits_WV, fused.first + 1 + number)
-            choice = self._choose(logits_V, answer)
+            choice = self._choose(logits_V)
             names = options.names if len(answer.choices) >= len(options.forced.ids) else None
             self._rivals = competing(names, answer, choice, logits_V, chooser)
             if self._rivals is not None:
@@ -328,38 +278,29 @@ class Decoding(Generic[A]):
                 self._decoder.acceptance.observe(evidence, is_right)
                 self._decoder.report.verified(evidence[0], is_right)
             self._commit(choice)
-            for token in self.ids[before:].tolist():
-                following = draft.next(number, token)
-                if following is None:
-                    return accepted
-                accepted.append(following)
-                number = following
+            following = draft.next(number, choice.token)
+            if following is None:
+                return accepted
+            accepted.append(following)
+            number = following
             if self.done:
                 return accepted
 
-    def _choose(self, logits_V: np.ndarray, answer: A) -> Choice:
-        chooser, forced, count = self._decoder.chooser, self.options.forced, len(answer.choices)
-        if self.number == forced.number and count < len(forced.ids):
-            return chooser.forced(logits_V, answer.typed, forced.ids[count], self.options.runners_up)
+    def _choose(self, logits_V: np.ndarray) -> Choice:
+        chooser, answer, forced = self._decoder.chooser, self.answer, self.options.forced.ids
+        count = len(answer.choices)
+        if count < len(forced):
+            return chooser.forced(logits_V, answer.typed, forced[count], self.options.runners_up)
         return chooser.best(logits_V, answer.typed, self.options.runners_up)
 
     def _commit(self, choice: Choice) -> None:
-        answer = self.answers[self.number]
-        answer.add(choice)
+        self.answer.add(choice)
         self.probability *= choice.probability
-        self._append(choice.token)
-        for source in (*self._sources(self.number), self._lookups[self.number]):
+        self.ids = np.append(self.ids, np.int32(choice.token))
+        for source in (*self._sources(), self._lookup):
             source.advance(choice.token)
-        if not answer.done:
-            return
-        self._decoder.acceptance.answered(answer.mode, len(answer.choices))
-        if self.number + 1 < len(self.answers):
-            self._append(*([] if choice.token == EOM else [EOM]), HOLES[self.number + 1])
-            self.starts.append(len(self.ids))
-
-    def _append(self, *ids: int) -> None:
-        self.positions = np.concatenate([self.positions, self._positions_behind(ids)])
-        self.ids = np.concatenate([self.ids, np.array(ids, np.int32)])
+        if self.answer.done:
+            self._decoder.acceptance.answered(self.answer.kind, len(self.answer.choices))
 
 
 def first_probability(proposal: Proposal) -> float:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from mercury_engine.tokens.layout import LayoutRow
 from mercury_engine.tokens.spelling import Spelling
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, NEAR, PART, PRE, SPECIALS
+from mercury_engine.tokens.vocabulary import CUR, EOM, NEAR, PART, PRE
 
 Evidence = tuple[str, int]
 """The source of a drafted token, and the strength of the evidence for it: 0 to 3, of a canvas 0 to 9."""
@@ -131,11 +131,11 @@ class PromptLookup:
         self._array = np.array(self._tokens, np.int32)
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, row: LayoutRow, number: int, *, line: bool) -> "PromptLookup":
-        """The lookup for one answer to a row; a single line's drafts end with it. It also copies from text that did
+    def of(cls, tokenizer: Tokenizer, row: LayoutRow, *, line: bool) -> "PromptLookup":
+        """The lookup for the answer to a row; a single line's drafts end with it. It also copies from text that did
         not fit."""
         read = [*row.unread, tokenizer.silent, *row.ids.tolist()]
-        return cls(tokenizer, read, tokens_before(row, number), line_ends=tokenizer.line_ends if line else None)
+        return cls(tokenizer, read, tokens_before(row), line_ends=tokenizer.line_ends if line else None)
 
     def advance(self, token: int) -> None:
         if len(self._tokens) == len(self._array):
@@ -181,11 +181,9 @@ class PromptLookup:
         return line_ids if len(line_ids) == len(ids) else [*line_ids, *line_ends[ids[len(line_ids)]], EOM]
 
 
-def tokens_before(row: LayoutRow, number: int) -> list[int]:
-    """The tokens of the text before a hole, without the partial word."""
+def tokens_before(row: LayoutRow) -> list[int]:
+    """The tokens of the text before a gap, without the partial word."""
     ids = row.ids.tolist()
-    if ids[row.holes[number].anchor] == HOLES[number]:
-        return _back_to_marker(ids[: ids.index(HOLES[number])])
     cursor, near, before = (len(ids) - 1 - ids[::-1].index(marker) for marker in (CUR, NEAR, PRE))
     head = list(takewhile(lambda token: token != PART, ids[cursor + 1 :]))
     return ids[before + 1 : near] + head
@@ -198,8 +196,3 @@ def growing_evidence(source: str, agreed: int, count: int) -> tuple[Evidence, ..
 
 def share_of(source: str, probability: float) -> Evidence:
     return source, min(int(probability * SHARES), SHARES - 1)
-
-
-def _back_to_marker(ids: list[int]) -> list[int]:
-    text = list(takewhile(lambda token: token >= len(SPECIALS), reversed(ids)))
-    return text[::-1]

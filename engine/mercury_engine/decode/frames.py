@@ -31,19 +31,19 @@ def slots_of(guesses: Iterable[Held | None], typed: bytes = b"") -> Iterator[Slo
 
 
 class Frames:
-    """The slots of several answers after each forward; remembers their earlier tokens."""
+    """The slots of an answer after each forward; remembers their earlier tokens."""
 
     def __init__(self) -> None:
-        self._before: dict[int, Sequence[Slot]] = {}
+        self._before: Sequence[Slot] = ()
 
-    def next(self, number: int, slots: Iterable[Slot]) -> tuple[Slot, ...]:
-        """The slots of an answer, with those marked that have held another token."""
-        before = self._before.get(number, ())
+    def next(self, slots: Iterable[Slot]) -> tuple[Slot, ...]:
+        """The slots, with those marked that have held another token."""
+        before = self._before
         frame = tuple(
             replace(slot, revised=_is_revised(slot, before[at])) if at < len(before) else slot
             for at, slot in enumerate(slots)
         )
-        self._before[number] = (*frame, *before[len(frame) :])
+        self._before = (*frame, *before[len(frame) :])
         return frame
 
 

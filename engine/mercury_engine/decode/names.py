@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from mercury_engine.api import InfillRequest, Members, NameRole
+from mercury_engine.api import Gap, Members, NameRole
 
 USES, ALIKE, SPECIAL = 0.76, 1.2, -1.9
 """The evidence for a name besides the model: the logarithm of one more than its uses, the overlap of its parts with
@@ -75,15 +75,13 @@ class KnownNames:
         }
 
     @classmethod
-    def of(cls, tokenizer: Encoding, request: InfillRequest, respelled: str) -> "KnownNames | None":
+    def of(cls, tokenizer: Encoding, gap: Gap, respelled: str) -> "KnownNames | None":
         """The known names; at a low effort, only of the few places where nothing but a name can follow."""
-        span = request.spans[0]
-        if not request.members or len(request.spans) > 1 or span.start != span.end:
+        if not gap.members:
             return None
-        text, hurried = request.windows[span.window].text, request.effort in ("instant", "low")
-        members = [member for member in request.members if not hurried or member.role in FOLLOWING]
-        head = text[text.rfind("\n", 0, span.start) + 1 : span.start]
-        return cls(tokenizer, members, head, respelled, compete=request.invoked)
+        hurried = gap.effort in ("instant", "low")
+        members = [member for member in gap.members if not hurried or member.role in FOLLOWING]
+        return cls(tokenizer, members, gap.before.rpartition("\n")[2], respelled, compete=gap.invoked)
 
     def candidates(self, said: bytes, context: bytes, token: int) -> list[NameCandidate]:
         """The names that may follow an answer that has `said` this, and has yet to spell the `context` before

@@ -32,7 +32,10 @@ MEMORY = 16
 FORGETTING = 0.98
 """The weight of an observation after one more answer, so that sources that failed get another chance."""
 
-LENGTHS = {"line": 9.0, "block": 24.0, "edit": 24.0, "region": 64.0}
+AnswerKind = Literal["line", "block", "window"]
+"""What an answer is: the rest of a line, several lines, or all that a next-edit model rewrites."""
+
+LENGTHS: dict[AnswerKind, float] = {"line": 9.0, "block": 24.0, "window": 64.0}
 """The prior of an answer's tokens; a line of real code has nine."""
 
 MOST_ANCHORS = 16
@@ -60,8 +63,8 @@ class Acceptance:
         self._right[evidence] = self._right.get(evidence, 0.0) + right
         self._seen[evidence] = self._seen.get(evidence, 0.0) + 1
 
-    def answered(self, mode: str, length: int) -> None:
-        self._lengths[mode] += (max(1, length) - self._lengths[mode]) / MEMORY
+    def answered(self, kind: AnswerKind, length: int) -> None:
+        self._lengths[kind] += (max(1, length) - self._lengths[kind]) / MEMORY
         for counts in (self._right, self._seen):
             for evidence in counts:
                 counts[evidence] *= FORGETTING
@@ -84,8 +87,8 @@ class Acceptance:
         """The probability that the first 1, 2, … tokens of a canvas that is yet to be drafted are right."""
         return np.minimum.accumulate(self._survival)
 
-    def length(self, mode: str) -> float:
-        return self._lengths[mode]
+    def length(self, kind: AnswerKind) -> float:
+        return self._lengths[kind]
 
 
 class Report(Struct):
@@ -134,15 +137,13 @@ class Outlook(Struct, frozen=True):
 
 
 class DraftSituation(Struct, frozen=True, kw_only=True):
-    """The options; `pending` rows must be encoded in any case. A canvas may end `room` positions behind them, and a
-    pass without a draft draws `canvases` of them at once."""
+    """The options; `pending` rows must be encoded in any case. A canvas may end `room` positions behind them."""
 
     pending: int
     proposals: Sequence[Proposal] = ()
     outlook: Outlook | None = None
     sizes: Sequence[int] = ()
     room: int = 0
-    canvases: int = 1
 
 
 class Action(Struct, frozen=True):
@@ -210,11 +211,8 @@ def choose(situation: DraftSituation, costs: Costs, acceptance: Acceptance) -> A
     rate = max(outlook.rate, float((settled_N / spent(counts_N)).max()))
     sizes = [0, *situation.sizes]
     sizes_S11, worth_S11 = np.array([(size, outlook.worth.get(size, 0.0)) for size in sizes]).T[:, :, None, None]
-    rows_SNM, drawn_NM = _rows(counts_N, onward_NM, sizes_S11, situation.room), outlook.alive * onward_NM
-    if situation.canvases > 1:  # a pass without a draft draws on all anchors
-        rows_SNM[:, 0, 1] = situation.canvases * (sizes_S11[:, 0, 0] + 1) - 1
-        drawn_NM[0, 1] *= situation.canvases
-    gains_SNM = settled_N[:, None] + worth_S11 * drawn_NM - rate * spent(rows_SNM)
+    rows_SNM = _rows(counts_N, onward_NM, sizes_S11, situation.room)
+    gains_SNM = settled_N[:, None] + worth_S11 * outlook.alive * onward_NM - rate * spent(rows_SNM)
     size, count, canvases = np.unravel_index(int(gains_SNM.argmax()), gains_SNM.shape)
     anchors = tuple(sorted(order_NM[count, :canvases].tolist()))
     return Action(draft.head(int(counts_N[count])), sizes[size], anchors)

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from mercury_engine.api import Effort
-from mercury_engine.decode.answer import HoleAnswer
+from mercury_engine.decode.answer import GapAnswer
 from mercury_engine.decode.decoding import Forced
-from mercury_engine.decode.denoise import HoleDecoding
+from mercury_engine.decode.denoise import GapDecoding
 from mercury_engine.decode.drafts import DraftSource
+from mercury_engine.decode.policy import AnswerKind
 from mercury_engine.model.runtime import Passes
 from mercury_engine.tokens.tokenizer import Tokenizer
 
@@ -16,7 +17,7 @@ LOW_TOKENS = 32
 HOPELESS = 0.01
 """*low* gives up on an answer when its joint probability falls below this."""
 
-SKETCH = {"line": 15, "block": 31, "edit": 31}
+SKETCH: dict[AnswerKind, int] = {"line": 15, "block": 31}
 """The canvases of *instant*, fixed so that its answer does not depend on measured costs."""
 
 RUNNERS_UP = 2
@@ -26,8 +27,8 @@ FOLLOWED = 4
 END = b"\xff"
 """A byte that no text contains marks the end of an answer."""
 
-Start = Callable[..., HoleDecoding]
-"""Creates a decoding; optionally with a `forced` or `chosen` start, with draft `sources` for each hole, of `one_line`
+Start = Callable[..., GapDecoding]
+"""Creates a decoding; optionally with a `forced` or `chosen` start, with draft `sources`, of `one_line`
 alone, and down to a `floor` of its probability."""
 
 
@@ -47,7 +48,7 @@ class Search:
         self._start = start
 
     def run(self, effort: Effort, seed: int) -> Passes[None]:
-        explore = self._sketch if effort == "instant" else HoleDecoding.run
+        explore = self._sketch if effort == "instant" else GapDecoding.run
         if self._thorough:
             yield from self._find_first_line()
             yield
@@ -76,11 +77,10 @@ class Search:
             yield from tried[-1].run()
             if tried[-1].probability > self.best.probability:
                 self.best = tried[-1]
-        self.best = self._start(chosen=self.best.answers[0].choices)
+        self.best = self._start(chosen=self.best.answer.choices)
 
-    def _sketch(self, decoding: HoleDecoding) -> Passes[None]:
-        size = max(SKETCH[answer.mode] for answer in decoding.answers)
-        while not (yield from decoding.sketch(size)):
+    def _sketch(self, decoding: GapDecoding) -> Passes[None]:
+        while not (yield from decoding.sketch(SKETCH[decoding.answer.kind])):
             yield
 
     def _departure(self, number: int) -> Forced | None:
@@ -88,51 +88,44 @@ class Search:
         options = branches([self.best], self._tokenizer)
         return options[(number - 1) % len(options)] if options else None
 
-    def _departing(self, forced: Forced, *, one_line: bool = False, floor: float = 0.0) -> HoleDecoding:
+    def _departing(self, forced: Forced, *, one_line: bool = False, floor: float = 0.0) -> GapDecoding:
         """Another decoding, which drafts from the best one behind the forced start."""
-        sources = []
-        for number in range(len(self.best.answers)):
-            ids = self.best.decoded(number).ids
-            if number == forced.number:
-                ids = [*forced.ids, *ids[len(forced.ids) :]]
-            sources.append([DraftSource("branch", ids)])
-        return self._start(forced=forced, sources=sources, one_line=one_line, floor=floor)
+        ids = [*forced.ids, *self.best.decoded().ids[len(forced.ids) :]]
+        return self._start(forced=forced, sources=[DraftSource("branch", ids)], one_line=one_line, floor=floor)
 
 
-def branches(decodings: Sequence[HoleDecoding], tokenizer: Tokenizer, runners_up: int | None = None) -> list[Forced]:
-    """Starts that depart from the committed tokens of some answers to the same holes, likeliest first. None of them is
+def branches(decodings: Sequence[GapDecoding], tokenizer: Tokenizer, runners_up: int | None = None) -> list[Forced]:
+    """Starts that depart from the committed tokens of some answers to the same gap, likeliest first. None of them is
     an empty answer.
 
     No two of them can continue to the same text, nor can one to an answer's: no spelling is a prefix of another.
     """
     beams: list[Forced] = []
-    spelled: set[tuple[int, bytes]] = set()
+    spelled: set[bytes] = set()
     for decoding in decodings:
-        before = 1.0
-        for number, answer in enumerate(decoding.answers):
-            spelled.add((number, _spelling(decoding.decoded(number).ids, answer, tokenizer)))
-            for place, choice in enumerate(answer.choices):
-                ids = answer.ids[:place]
-                others = choice.others if runners_up is None else choice.others[:runners_up]
-                beams += [Forced(number, (*ids, token), before * p) for token, p in others]
-                before *= choice.probability
-    distinct, answers = [], decodings[0].answers
+        before, answer = 1.0, decoding.answer
+        spelled.add(_spelling(decoding.decoded().ids, answer, tokenizer))
+        for place, choice in enumerate(answer.choices):
+            ids = answer.ids[:place]
+            others = choice.others if runners_up is None else choice.others[:runners_up]
+            beams += [Forced((*ids, token), before * p) for token, p in others]
+            before *= choice.probability
+    distinct = []
     for forced in sorted(beams, key=lambda forced: -forced.probability):
-        text = _spelling(forced.ids, answers[forced.number], tokenizer)
-        alternatives = [other for number, other in spelled if number == forced.number]
-        clash = any(other.startswith(text) or text.startswith(other) for other in alternatives)
+        text = _spelling(forced.ids, decodings[0].answer, tokenizer)
+        clash = any(other.startswith(text) or text.startswith(other) for other in spelled)
         is_empty = text.endswith(END) and not text.removesuffix(END).strip()
         if not (clash or is_empty) and _is_text(text.removesuffix(END)):
-            spelled.add((forced.number, text))
+            spelled.add(text)
             distinct.append(forced)
     return distinct
 
 
-def _spelling(ids: Sequence[int], answer: HoleAnswer, tokenizer: Tokenizer) -> bytes:
+def _spelling(ids: Sequence[int], answer: GapAnswer, tokenizer: Tokenizer) -> bytes:
     spelled = tokenizer.decode_bytes(ids)
     if not ids or not answer.ends(ids[-1]):
         return spelled
-    return (spelled.partition(b"\n")[0] if answer.mode == "line" else spelled) + END
+    return (spelled if answer.block else spelled.partition(b"\n")[0]) + END
 
 
 def _is_text(spelled: bytes) -> bool:

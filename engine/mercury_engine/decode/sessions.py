@@ -7,12 +7,12 @@ import logging
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.api import Edit, InfillRequest, Snippet
+from mercury_engine.api import Edit, Gap, Snippet
 from mercury_engine.model.runtime import Cache, Forward
 from mercury_engine.tokens.layout import Budget, Frozen, freeze, is_stale
 from mercury_engine.tokens.prefix import Prefix, common_prefix
@@ -24,7 +24,7 @@ PAST_ANSWERS = 8
 """The number of past answers that a session keeps: a user who corrects a slip is back where one of them was given."""
 
 CONTEXT_CHARACTERS = 200
-"""Characters before a span by which a past answer is looked up."""
+"""Characters before a gap by which a past answer is looked up."""
 
 MOST_DELETED = CONTEXT_CHARACTERS // 2
 """The number of these that the user may have deleted since; the others still identify the place."""
@@ -44,7 +44,7 @@ LIVE_SECONDS = 60.0
 
 
 class PastAnswer(Struct, frozen=True):
-    """An earlier answer: the end of the text before its span, the answer's text, and whether it was complete."""
+    """An earlier answer: the end of the text before its gap, the answer's text, and whether it was complete."""
 
     before: str
     text: str
@@ -55,7 +55,7 @@ class PastAnswer(Struct, frozen=True):
         return cls(before[-CONTEXT_CHARACTERS:], text, complete)
 
     def left_to_type(self, before: str) -> str | None:
-        """The rest of the answer if the user has typed its start, so that `before` precedes the span now; else None."""
+        """The rest of the answer if the user has typed its start, so that `before` precedes the gap now; else None."""
         for typed in range(len(self.text) + 1):
             if self._matches(before, self.before + self.text[:typed]):
                 return self.text[typed:]
@@ -82,12 +82,12 @@ class Layout(Struct, frozen=True):
     edits: tuple[Edit, ...]
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, request: InfillRequest, budget: Budget) -> "Layout":
-        return cls(budget, freeze(tokenizer, request, budget), request.snippets, request.edits)
+    def of(cls, tokenizer: Tokenizer, gap: Gap, budget: Budget) -> "Layout":
+        return cls(budget, freeze(tokenizer, gap, budget), gap.snippets, gap.edits)
 
-    def is_outdated(self, request: InfillRequest) -> bool:
+    def is_outdated(self, gap: Gap) -> bool:
         """True if so much is new that all that stands behind it should be read again while nobody waits."""
-        return request.snippets != self.snippets or not follow(request.edits, self.edits)
+        return gap.snippets != self.snippets or not follow(gap.edits, self.edits)
 
 
 def follow(edits: Sequence[Edit], read: Sequence[Edit]) -> bool:
@@ -120,16 +120,16 @@ class Place:
         self.layouts = (layout, *others)[:LAYOUTS]
         return layout
 
-    def usable(self, request: InfillRequest, budget: Budget) -> list[Layout]:
-        """The layouts that still fit where the request is, newest first."""
+    def usable(self, gap: Gap, budget: Budget) -> list[Layout]:
+        """The layouts that still fit where the gap is, newest first."""
         own = (layout for layout in self.layouts if layout.budget == budget)
-        return [layout for layout in own if not is_stale(layout.frozen, request)]
+        return [layout for layout in own if not is_stale(layout.frozen, gap)]
 
-    def remember(self, answers: Iterable[PastAnswer]) -> None:
+    def remember(self, answer: PastAnswer) -> None:
         """Store an answer, newest first, one per place. One cancelled before its first token is ignored."""
-        new = [answer for answer in answers if answer.text]
-        places = {answer.before for answer in new}
-        self.past_answers = (*new, *(old for old in self.past_answers if old.before not in places))[:PAST_ANSWERS]
+        if answer.text:
+            others = (old for old in self.past_answers if old.before != answer.before)
+            self.past_answers = (answer, *others)[:PAST_ANSWERS]
 
 
 class Places:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar, cast
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -16,12 +16,12 @@ from mercury_engine.api import (
     ChatRequest,
     Draft,
     Effort,
+    Engine,
     EngineError,
     EngineInfo,
-    Filled,
-    InfillRequest,
+    Gap,
+    Regions,
     Slot,
-    Span,
 )
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
@@ -61,16 +61,16 @@ ONE_BY_ONE = 2.0
 
 SETTLED_WHEN: dict[Effort, float] = {"instant": SURE, "low": SURE, "medium": SURE, "high": ONE_BY_ONE}
 
-CONTINUES = "{} continues a text left to right and sees nothing after the cursor: it only suggests blocks"
+CONTINUES = "{} continues a text left to right and sees nothing after the cursor"
 
 LAST_WORD = re.compile(r"(?<!\w)\w++\Z")
 
 Result = TypeVar("Result")
 
 
-class FamilyEngine:
-    """Answers each span on its own; after every forward there is a draft of the final part, from the left. With a
-    `talker` it chats. A text without `room` is refused.
+class FamilyEngine(Engine):
+    """After every forward there is a draft of the final part, from the left. With a `talker` it chats. A text without
+    `room` is refused.
 
     `calibration` is None where none was fitted. `context` is the most tokens of a forward over a whole text.
     """
@@ -106,33 +106,25 @@ class FamilyEngine:
         self._encoded: OrderedDict[tuple[str, str, str], Encoded] = OrderedDict()
         self._forward_ms = 0.0
 
-    def infill(self, request: InfillRequest) -> Generator[Draft]:
-        started, step, unread = self._clock(), 0, 0
-        filled = [Filled(request.old(span)) for span in request.spans]
-        is_late = False
-        for number, span in enumerate(request.spans):
-            if span.mode not in self._model.family.answers or span.start != span.end:
-                continue
-            for answered, unread in self._answer(request, span, started):
-                is_late = not step and answered is None
-                if answered is not None:
-                    step += 1
-                    filled[number] = answered
-                yield Draft(step, tuple(filled), unread=unread)
-        yield Draft(0 if is_late else step + 1, tuple(filled), final=True, unread=unread)
+    def fill(self, gap: Gap) -> Generator[Draft]:
+        started, latest, is_late = self._clock(), Draft(), False
+        for draft, unread in self._answer(gap, started):
+            is_late = not latest.step and draft is None
+            latest = replace(latest if draft is None else draft, step=latest.step + (draft is not None), unread=unread)
+            yield latest
+        yield replace(latest, step=0 if is_late else latest.step + 1, final=True)
 
     def chat(self, request: ChatRequest) -> Generator[ChatReply]:
         if self._talker is None:
             raise EngineError(f"{self._record.name} does not chat: its folder has no chat template")
         return self._talker.chat(request)
 
-    def warm(self, request: InfillRequest) -> Generator[None]:
+    def warm(self, question: Gap | Regions) -> Generator[None]:
         """Encode the text where an answer will not have to read it again."""
-        span = request.spans[0]
-        if span.mode not in self._model.family.answers or self._is_exact(request):
+        if not isinstance(question, Gap) or self._is_exact(question):
             return
-        text, target = self._around(request, span), self._asked(request, span)
-        with self._place(request, span) as encoded, self._reserved(text, span, encoded.cache):
+        text, target = self._around(question), self._asked(question)
+        with self._place(question) as encoded, self._reserved(text, question, encoded.cache):
             for _ in self._timed(self._read_ahead(text, target, encoded)):
                 yield
 
@@ -147,42 +139,41 @@ class FamilyEngine:
             context_tokens=self._context,
             notes=notes,
             bytes=self._room.weights + self._encoded_bytes + talked,
-            answers=family.answers,
             calibrated=self._calibrated,
             bar=self._judge.bar,
             chats=self._talker is not None,
             strong=True,
         )
 
-    def _answer(self, request: InfillRequest, span: Span, started: float) -> Iterator[tuple[Filled | None, int]]:
+    def _answer(self, gap: Gap, started: float) -> Iterator[tuple[Draft | None, int]]:
         """The answer so far after each forward, until it is complete or the time is up; None while the text is read,
         of which so many tokens are left."""
-        text, target = self._around(request, span), self._asked(request, span)
-        for progress in self._passes(request, span, text, target):
-            filled, is_whole = self._present(request, span, text, progress)
-            if request.slots:
-                filled = replace(filled, slots=tuple(self._slots(text, progress)))
-            yield filled if progress.slots or progress.done else None, progress.unread
-            if is_whole or (request.effort == "instant" and filled.text):
+        text, target = self._around(gap), self._asked(gap)
+        for progress in self._passes(gap, text, target):
+            draft, is_whole = self._present(gap, text, progress)
+            if gap.slots:
+                draft = replace(draft, slots=tuple(self._slots(text, progress)))
+            yield draft if progress.slots or progress.done else None, progress.unread
+            if is_whole or (gap.effort == "instant" and draft.text):
                 return
-            if self._is_hopeless(request, progress):
+            if self._is_hopeless(gap, progress):
                 return
-            if request.deadline_ms is not None and self._elapsed(started) + self._forward_ms > request.deadline_ms:
+            if gap.deadline_ms is not None and self._elapsed(started) + self._forward_ms > gap.deadline_ms:
                 return
 
-    def _is_hopeless(self, request: InfillRequest, progress: FillProgress) -> bool:
+    def _is_hopeless(self, gap: Gap, progress: FillProgress) -> bool:
         """True if hardly anyone would accept the answer, however it continues: no forward is spent on the rest."""
-        if request.effort != "low" or request.seed or not request.bar:
+        if gap.effort != "low" or gap.seed or not gap.bar:
             return False
-        return is_hopeless(progress.at_best, request.bar)
+        return is_hopeless(progress.at_best, gap.bar)
 
-    def _passes(self, request: InfillRequest, span: Span, text: Around, target: FillTarget) -> Generator[FillProgress]:
-        if self._is_exact(request):
-            with self._reserved(text, span, self._model.runtime.cache()):
+    def _passes(self, gap: Gap, text: Around, target: FillTarget) -> Generator[FillProgress]:
+        if self._is_exact(gap):
+            with self._reserved(text, gap, self._model.runtime.cache()):
                 yield from self._timed(fill(self._model, text, target))
             return
         answer = proceed if self._model.family.length == "continue" else fill
-        with self._place(request, span) as encoded, self._reserved(text, span, encoded.cache):
+        with self._place(gap) as encoded, self._reserved(text, gap, encoded.cache):
             yield from self._timed(answer(self._model, text, target, encoded))
 
     def _read_ahead(self, text: Around, target: FillTarget, encoded: Encoded) -> Generator[object, None, object]:
@@ -190,11 +181,11 @@ class FamilyEngine:
             return encode(self._model, encoded, text.before)
         return read_ahead(self._model, text, target, encoded)
 
-    def _is_exact(self, request: InfillRequest) -> bool:
+    def _is_exact(self, gap: Gap) -> bool:
         """True if each forward reads everything. Blocks are encoded exactly anyway, and on a GPU a few hundred extra
         rows cost little."""
         on_gpu = not on_cpu(self._model.runtime)
-        return self._model.family.length != "continue" and (on_gpu or request.effort == "high")
+        return self._model.family.length != "continue" and (on_gpu or gap.effort == "high")
 
     def _timed(self, passes: Iterable[Result]) -> Generator[Result]:
         started = self._clock()
@@ -207,9 +198,9 @@ class FamilyEngine:
         return (self._clock() - started) * 1000
 
     @contextmanager
-    def _place(self, request: InfillRequest, span: Span) -> Iterator[Encoded]:
+    def _place(self, gap: Gap) -> Iterator[Encoded]:
         """The encoded part of a text, for one answer at a time: another that comes meanwhile starts from scratch."""
-        key = _key(request, span)
+        key = gap.session, gap.root, gap.path
         encoded = self._encoded.pop(key, None) or Encoded(self._model.runtime.cache())
         try:
             yield encoded
@@ -222,49 +213,40 @@ class FamilyEngine:
     def _encoded_bytes(self) -> int:
         return sum(encoded.cache.bytes for encoded in self._encoded.values())
 
-    def _around(self, request: InfillRequest, span: Span) -> Around:
-        text = request.windows[span.window].text
-        room = self._context - self._limit(span) - self._model.family.block
-        before, after = text[: span.start], text[span.end :]
-        return around(self._model.family, self._model.vocabulary, self._tokens, before, after, room)
+    def _around(self, gap: Gap) -> Around:
+        room = self._context - self._limit(gap) - self._model.family.block
+        return around(self._model.family, self._model.vocabulary, self._tokens, gap.before, gap.after, room)
 
-    def _reserved(self, text: Around, span: Span, cache: Cache) -> AbstractContextManager[int]:
+    def _reserved(self, text: Around, gap: Gap, cache: Cache) -> AbstractContextManager[int]:
         return self._room.reserved(
             len(text.before) + len(text.after),
-            self._limit(span),
+            self._limit(gap),
             cache,
             canvas=self._model.family.block,
             at_once=self._model.family.length != "continue",
         )
 
-    def _asked(self, request: InfillRequest, span: Span) -> FillTarget:
-        deadline, sure = request.deadline_ms, SETTLED_WHEN[request.effort]
+    def _asked(self, gap: Gap) -> FillTarget:
+        deadline, sure = gap.deadline_ms, SETTLED_WHEN[gap.effort]
         unhurried = deadline is None or FORWARDS * self._forward_ms < deadline
-        tail = request.windows[span.window].text[span.end :].partition("\n")[0]
-        cut_mode = "inside" if span.mode == "line" and tail.strip() else cast("Literal['line', 'block']", span.mode)
-        return FillTarget(cut_mode, self._limit(span), sure, min(request.seed, MOST_SEEDS), compare=unhurried)
+        is_inside = bool(gap.after.partition("\n")[0].strip())
+        what = "block" if gap.block else "inside" if is_inside else "line"
+        return FillTarget(what, self._limit(gap), sure, min(gap.seed, MOST_SEEDS), compare=unhurried)
 
-    def _limit(self, span: Span) -> int:
-        return max(1, min(span.budget, self._context // 4))
+    def _limit(self, gap: Gap) -> int:
+        return max(1, min(gap.most_tokens, self._context // 4))
 
-    def _present(self, request: InfillRequest, span: Span, text: Around, progress: FillProgress) -> tuple[Filled, bool]:
+    def _present(self, gap: Gap, text: Around, progress: FillProgress) -> tuple[Draft, bool]:
         """What is shown, and whether nothing more belongs to the answer."""
         spelled = self._tokens.decode_bytes(token for token, _ in progress.settled)
         if not spelled.startswith(text.typed):
-            return Filled(""), False
-        window, answer = request.windows[span.window], spelled[len(text.typed) :].decode("utf-8", "replace")
-        text_kept, complete = cut(
-            window.text[: span.start],
-            self._whole_words(answer.partition("\ufffd")[0], progress),
-            window.text[span.end :],
-            language=window.language,
-            mode=span.mode,
-            finished=progress.done,
-        )
-        if names := KnownNames.of(self._tokens, request, text.typed.decode("utf-8", "replace")):
+            return Draft(), False
+        answer = spelled[len(text.typed) :].decode("utf-8", "replace").partition("\ufffd")[0]
+        text_kept, complete = cut(gap, self._whole_words(answer, progress), finished=progress.done)
+        if names := KnownNames.of(self._tokens, gap, text.typed.decode("utf-8", "replace")):
             text_kept, complete = names.existing(text_kept, complete=complete)
         visible = [*self._covering(progress.settled, len(text.typed), len(text_kept.encode()))] if text_kept else []
-        return likely_start(text_kept, visible, self._judge, bar=request.bar, complete=complete), complete
+        return likely_start(text_kept, visible, self._judge, bar=gap.bar, complete=complete), complete
 
     def _slots(self, text: Around, progress: FillProgress) -> Iterator[Slot]:
         """The slots, all settled: a token is never masked again, and those that resize a gap are gone by now."""
@@ -286,10 +268,6 @@ class FamilyEngine:
                 return
             end += len(self._tokens.token_bytes[token])
             yield end, probability
-
-
-def _key(request: InfillRequest, span: Span) -> tuple[str, str, str]:
-    return request.session, request.root, request.windows[span.window].path
 
 
 def open_family(folder: Path, record: ModelRecord, resources: Resources) -> FamilyEngine:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import EngineError, SpanMode
+from mercury_engine.api import EngineError
 
 
 class Family(Struct, frozen=True, kw_only=True):
@@ -33,11 +33,6 @@ class Family(Struct, frozen=True, kw_only=True):
     delete: str = ""
     ends: tuple[str, ...] = ()
     most_tokens: int = 2048
-
-    @property
-    def answers(self) -> tuple[SpanMode, ...]:
-        """The spans it can answer: a family that sees nothing after the cursor cannot fill in the rest of a line."""
-        return ("block",) if self.length == "continue" else ("line", "block")
 
     @property
     def tokens(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from mercury_engine.api import SpanMode
+from mercury_engine.api import Gap
 
 END = frozenset({"end"})
 SHELL = frozenset({"fi", "done", "esac"})
@@ -35,18 +35,15 @@ QUOTED = re.compile(r"""(?<!\\)(?:"(?:\\.|[^"\\\n])*+"|`(?:\\.|[^`\\\n])*+`|(?<!
 BRACKETS = re.compile(r"[()\[\]{}]")
 
 
-def cut(before: str, answer: str, after: str, *, language: str, mode: SpanMode, finished: bool) -> tuple[str, bool]:
-    """The part of an answer to show between `before` and `after`, and whether it is all that there will be: then
+def cut(gap: Gap, answer: str, *, finished: bool) -> tuple[str, bool]:
+    """The part of an answer to show in a gap, and whether it is all that there will be: then
     nothing needs to be generated any more. `finished` says that the model has ended the answer by itself.
 
-    Without the tail that repeats the head of `after`. Of an answer that was stopped in the middle, whole lines, with
-    the line feed that ends the last of them, or what there is of the first.
+    Without the tail that repeats the head of what follows. Of an answer that was stopped in the middle, whole lines,
+    with the line feed that ends the last of them, or what there is of the first.
     """
-    if mode == "region":
-        return answer, finished
-    if mode == "edit":
-        return _rewritten(before, answer, after), finished
-    if mode == "line":
+    before, after, language = gap.before, gap.after, gap.language
+    if not gap.block:
         line, ended, _ = answer.partition("\n")
         complete = finished or bool(ended)
         return (_without_overlap(before, line, after) if complete else line), complete
@@ -54,16 +51,6 @@ def cut(before: str, answer: str, after: str, *, language: str, mode: SpanMode, 
         return head, True
     text, complete = (_before_after(answer, after), True) if finished else _statement(before, answer, after, language)
     return (_without_overlap(before, text, after) if complete else text), complete
-
-
-def _rewritten(before: str, answer: str, after: str) -> str:
-    """Lines in the place of other lines: they end with a line feed if what follows begins a line."""
-    if before and not before.endswith("\n"):
-        return _without_overlap(before, answer, after)
-    if after.startswith("\n"):
-        return _without_overlap(before, answer.removesuffix("\n"), after)
-    lines = answer if answer.endswith("\n") or not answer or not after else answer + "\n"
-    return lines.removesuffix(_tail_of_lines(lines, after))
 
 
 class _IndentedBlock(Struct):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
 
-from mercury_engine.api import Edit, EngineError, InfillRequest, Span
+from mercury_engine.api import Edit, Gap, Snippet
 from mercury_engine.prompts.dialects import Dialect
 from mercury_engine.prompts.lines import bare_lines, lines_of
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
@@ -28,52 +28,45 @@ LAST_WORD = re.compile(r"(?: ?(?<!\w)\w++| ?(?<![^\w\s])[^\w\s]++|(?<!\s)\s++)\Z
 
 def fim_prompt(
     dialect: Dialect,
-    request: InfillRequest,
-    span: Span,
+    gap: Gap,
     *,
     budget: int,
     count: Callable[[str], int],
     split: Callable[[str], tuple[str, str]],
     suffix_lines: int | None = None,
 ) -> Prompt:
-    """The prompt for one span of the request, of at most `budget` tokens; the old text of a span is left out of it. Of
-    the text behind it there is a quarter of the budget, at most `suffix_lines` below its line.
+    """The prompt for a gap, of at most `budget` tokens. Of the text behind it there is a quarter of the budget, at most
+    `suffix_lines` below its line.
 
     `count` says how many tokens a text has; it sees the same texts again with the next key, so that it may remember.
     `split` takes back the word before the cursor from the head of its line: `(kept, forced)`.
     """
-    if span.mode == "region":
-        raise EngineError(f"a {dialect.name} model fills gaps; it cannot choose what to rewrite: use a next-edit model")
-    window = request.windows[span.window]
-    before, after = window.text[: span.start], window.text[span.end :]
+    before, after = gap.before, gap.after
     line_start = before.rfind("\n") + 1
     head, forced = split(before[line_start:])
     before = before[:line_start] + head
 
-    remaining = budget - _overhead(dialect, window.path, count)
+    remaining = budget - _overhead(dialect, gap.path, count)
     following = lines_of(after)[: None if suffix_lines is None else suffix_lines + 1]
     suffix = _first_that_fit(following, remaining // SHARE_OF_SUFFIX, count)
     step = max(remaining // SHARE_OF_EDITS, 1)
     prefix_share = min(-(-sum(map(count, _blocks_of(before))) // step) * step, remaining // SHARE_OF_PREFIX)
-    edits = _edit_files(
-        dialect, request.edits, window.path, window.text, span.start, remaining // SHARE_OF_EDITS, count
-    )
+    edits = _edit_files(dialect, gap, remaining // SHARE_OF_EDITS, count)
     room = remaining - remaining // SHARE_OF_SUFFIX - remaining // SHARE_OF_EDITS - prefix_share
-    files = [*_related_files(dialect, request, room, count), *edits]
+    files = [*_related_files(dialect, gap.snippets, room, count), *edits]
     spent = sum(tokens_of(joined(file), count) for file in files) + count(suffix)
     prefix = _lines_before(before, remaining - spent, count)
 
-    template = dialect.among if files or (dialect.knows_paths and window.path) else dialect.alone
+    template = dialect.among if files or (dialect.knows_paths and gap.path) else dialect.alone
     pieces = dialect.fill(
-        template, path=window.path, prefix=prefix, suffix=suffix, files=tuple(piece for file in files for piece in file)
+        template, path=gap.path, prefix=prefix, suffix=suffix, files=tuple(piece for file in files for piece in file)
     )
     return Prompt(
         pieces=joined([*dialect.start, *pieces]),
         forced=forced,
-        stops=("\n",) if span.mode == "line" else (),
+        stops=() if gap.block else ("\n",),
         stop_tokens=dialect.stop_tokens,
-        most_tokens=span.budget + count(forced),
-        copied=window.text[span.start : span.end],
+        most_tokens=gap.most_tokens + count(forced),
     )
 
 
@@ -136,38 +129,31 @@ def _overhead(dialect: Dialect, path: str, count: Callable[[str], int]) -> int:
 
 
 def _related_files(
-    dialect: Dialect, request: InfillRequest, room: int, count: Callable[[str], int]
+    dialect: Dialect, snippets: Sequence[Snippet], room: int, count: Callable[[str], int]
 ) -> list[tuple[Piece, ...]]:
     """The best snippets that there is room for, the best of them nearest to the gap."""
-    files = [dialect.fill(dialect.file, path=s.path, text=s.text) for s in request.snippets]
+    files = [dialect.fill(dialect.file, path=s.path, text=s.text) for s in snippets]
     return _fitting_files(files, room, count)[::-1]
 
 
-def _edit_files(
-    dialect: Dialect,
-    edits: Sequence[Edit],
-    path: str,
-    text: str,
-    cursor: int,
-    room: int,
-    count: Callable[[str], int],
-) -> list[tuple[Piece, ...]]:
+def _edit_files(dialect: Dialect, gap: Gap, room: int, count: Callable[[str], int]) -> list[tuple[Piece, ...]]:
     """The newest edits as files of changed lines, oldest first."""
-    changes = [(f"{edit.path}.diff", edit_lines(edit)) for edit in settled(edits, path, text, cursor)]
+    changes = [(f"{edit.path}.diff", edit_lines(edit)) for edit in settled(gap)]
     files = [dialect.fill(dialect.file, path=name, text=change) for name, change in reversed(changes) if change]
     return _fitting_files(files, room, count)[::-1]
 
 
-def settled(edits: Sequence[Edit], path: str, text: str, cursor: int) -> list[Edit]:
+def settled(gap: Gap) -> list[Edit]:
     """The newest edits without the one that the user is typing: it stands before the cursor anyway, and would change
     with every key."""
-    return [edit for edit in edits if edit.path != path or not _covers(edit, text, cursor)][-MOST_EDITS:]
+    return [edit for edit in gap.edits if edit.path != gap.path or not _covers(edit, gap)][-MOST_EDITS:]
 
 
-def _covers(edit: Edit, text: str, cursor: int) -> bool:
+def _covers(edit: Edit, gap: Gap) -> bool:
     """Whether the lines that the edit left are those around the cursor; blanks at their ends make no difference."""
-    start, own = text.rfind("\n", 0, cursor) + 1, [line.rstrip() for line in bare_lines(edit.after)]
-    above, below = text[:start].split("\n")[:-1], text[start:].split("\n", len(own))
+    start, own = gap.before.rfind("\n") + 1, [line.rstrip() for line in bare_lines(edit.after)]
+    above = gap.before[:start].split("\n")[:-1]
+    below = (gap.before[start:] + gap.after).split("\n", len(own))
     lines = [line.rstrip() for line in above[max(0, len(above) - len(own) + 1) :] + below[: len(own)]]
     return bool(own) and any(lines[at : at + len(own)] == own for at in range(len(lines) - len(own) + 1))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from mercury_engine.api import Edit, InfillRequest, Span
+from mercury_engine.api import Edit, Proposal
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.lines import bare_lines
 
@@ -27,11 +27,11 @@ def diffs(edits: Sequence[Edit]) -> Iterator[str]:
     return (_header(edit.path) + unified(edit) for edit in newest(edits, MOST_EDITS))
 
 
-def proposal_prompt(request: InfillRequest, span: Span) -> ProposalPrompt:
-    window = request.windows[span.window]
-    above, below = bare_lines(window.text[: span.start]), bare_lines(window.text[span.end :])
-    old, new = bare_lines(window.text[span.start : span.end]), bare_lines(span.text)
-    first, header = window.first_line + 1, _header(window.path)
+def proposal_prompt(proposal: Proposal) -> ProposalPrompt:
+    region = proposal.region
+    above, below = bare_lines(region.above), bare_lines(region.below)
+    old, new = bare_lines(region.old), bare_lines(proposal.text)
+    first, header = region.first_line + 1, _header(region.path)
     sizes = (len(above) + len(lines) + len(below) for lines in (old, new))
     head = "@@ " + " ".join(f"{sign}{first},{size}" for sign, size in zip("-+", sizes, strict=True)) + " @@\n"
     return ProposalPrompt(

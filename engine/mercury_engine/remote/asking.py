@@ -1,19 +1,20 @@
-"""What a server is asked for one span of a request, and what its answer means: pure."""
+"""What a server is asked, and what its answer means: pure."""
 
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, EngineError, Filled, InfillRequest, Snippet, Span
+from mercury_engine.api import Context, Draft, Edit, EngineError, Gap, Regions, Rewrites, Rewritten, Snippet
 from mercury_engine.decode.confidence import SHARED, UNCALIBRATED, likely_start
 from mercury_engine.private_keys import mask_random_lines
 from mercury_engine.prompts.cut import cut
 from mercury_engine.prompts.dialects import Dialect
 from mercury_engine.prompts.edits import EditFormat
-from mercury_engine.prompts.edits.asked import Refused, has_marks
+from mercury_engine.prompts.edits.asked import Refused, Taken, has_marks, window_of
 from mercury_engine.prompts.fim import by_words, fim_prompt, whole_head
 from mercury_engine.prompts.pieces import Mark, Prompt, Special
 from mercury_engine.redaction import mask_secrets
@@ -31,13 +32,17 @@ MASKS = re.compile(r"\*{6,}")
 SHOWN = 80
 
 
-class Attempt(Struct, frozen=True):
+Answer = TypeVar("Answer", Draft, Rewrites)
+Asked = TypeVar("Asked", Gap, Regions)
+
+
+class Attempt(Struct, Generic[Answer], frozen=True):
     """A question to a server. `show` reads its answer; None as long as nothing in it can be shown. `rewrites` says that
     the answer is a text that is there already, with changes: it means something only as a whole."""
 
     protocol: ServerProtocol
     ask: Ask
-    show: Callable[[StreamedText], Filled | None]
+    show: Callable[[StreamedText], Answer | None]
     sent: str
     forced: str = ""
     rewrites: bool = False
@@ -48,126 +53,140 @@ def count(text: str) -> int:
     return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 
-def masked(request: InfillRequest) -> InfillRequest:
-    """Without keys and passwords, for a server on another machine. All offsets stay. Who asks over HTTP may have cut a
-    piece out of a key."""
+def masked_gap(gap: Gap) -> Gap:
+    """Without keys and passwords, for a server on another machine. Who asks over HTTP may have cut a piece out of a
+    key."""
+    before, after = _hidden(gap.before, gap.after)
+    return replace(_masked(gap), before=before, after=after)
 
-    def hide(text: str) -> str:
-        return mask_random_lines(mask_secrets(text))
 
+def masked_regions(regions: Regions) -> Regions:
+    windows = []
+    for region in regions.regions:
+        above, old, below = _hidden(region.above, region.old, region.below)
+        windows.append(replace(region, above=above, old=old, below=below))
+    return replace(_masked(regions), regions=tuple(windows))
+
+
+def _masked(question: Asked) -> Asked:
     return replace(
-        request,
-        windows=tuple(replace(window, text=hide(window.text)) for window in request.windows),
-        spans=tuple(replace(span, text=hide(span.text)) for span in request.spans),
-        snippets=tuple(Snippet(snippet.path, hide(snippet.text)) for snippet in request.snippets),
-        edits=tuple(edit.with_texts(hide) for edit in request.edits),
-        diagnostics=tuple(replace(diagnostic, message=hide(diagnostic.message)) for diagnostic in request.diagnostics),
+        question,
+        snippets=tuple(Snippet(snippet.path, _hide(snippet.text)) for snippet in question.snippets),
+        edits=tuple(edit.with_texts(_hide) for edit in question.edits),
+        diagnostics=tuple(
+            replace(diagnostic, message=_hide(diagnostic.message)) for diagnostic in question.diagnostics
+        ),
     )
+
+
+def _hidden(*parts: str) -> Iterator[str]:
+    """The parts of one text, which keep their lengths."""
+    text, start = _hide("".join(parts)), 0
+    for part in parts:
+        yield text[start : start + len(part)]
+        start += len(part)
+
+
+def _hide(text: str) -> str:
+    return mask_random_lines(mask_secrets(text))
 
 
 def filling(
     protocol: ServerProtocol,
     dialect: Dialect,
-    sent: InfillRequest,
-    true: InfillRequest,
-    span: Span,
+    gap: Gap,
     *,
+    hides: bool,
     address: str,
     budget: int,
     suffix_lines: int | None = None,
-) -> Iterator[Attempt]:
+) -> Iterator[Attempt[Draft]]:
     """First with the word before the cursor taken back, so that the model sees whole tokens; if it begins with another
-    word, once more from the cursor. `true` is the request before secrets were masked."""
+    word, once more from the cursor. `hides`: secrets are masked in the gap."""
     for split in (by_words, whole_head):
         prompt = fim_prompt(
-            dialect, sent, span, budget=budget - span.budget, count=count, split=split, suffix_lines=suffix_lines
+            dialect, gap, budget=budget - gap.most_tokens, count=count, split=split, suffix_lines=suffix_lines
         )
         _refuse_specials(prompt, address)
         stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
-        ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=sent.seed)
-        yield Attempt(protocol, ask, _filler(sent, true, span), _sent_to(address, prompt.text, sent), prompt.forced)
+        ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=gap.seed)
+        sent = _sent_to(address, prompt.text, gap.path, gap)
+        yield Attempt(protocol, ask, _filler(gap, hides=hides), sent, prompt.forced)
         if not prompt.forced:
             return
 
 
-def gap(
-    protocol: ServerProtocol, sent: InfillRequest, true: InfillRequest, span: Span, *, address: str, budget: int
-) -> Iterator[Attempt]:
+def filling_unprompted(
+    protocol: ServerProtocol, gap: Gap, *, hides: bool, address: str, budget: int
+) -> Iterator[Attempt[Draft]]:
     """For servers that put the prompt together themselves."""
-    window = sent.windows[span.window]
-    room = (budget - span.budget) * CHARACTERS_PER_TOKEN
-    suffix = _whole_lines(window.text[span.end :], room // SHARE_OF_SUFFIX)
-    prefix = _last_lines(window.text[: span.start], (room - len(suffix)) * 2 // 3)
-    snippets = _fitting(sent.snippets, room - len(suffix) - len(prefix)) if protocol.snippets or protocol.files else ()
+    room = (budget - gap.most_tokens) * CHARACTERS_PER_TOKEN
+    suffix = _whole_lines(gap.after, room // SHARE_OF_SUFFIX)
+    prefix = _last_lines(gap.before, (room - len(suffix)) * 2 // 3)
+    snippets = _fitting(gap.snippets, room - len(suffix) - len(prefix)) if protocol.snippets or protocol.files else ()
     if protocol.files:
         files = "".join(protocol.files.format(path=snippet.path, text=snippet.text) for snippet in reversed(snippets))
-        prefix = files + protocol.files.partition("{text}")[0].format(path=window.path) + prefix
+        prefix = files + protocol.files.partition("{text}")[0].format(path=gap.path) + prefix
     ask = Ask(
         prompt=prefix,
         suffix=suffix,
         snippets=snippets,
-        file=window.path,
-        language=window.language,
-        tokens=span.budget,
-        stops=("\n",) if span.mode == "line" else (),
-        seed=sent.seed,
+        file=gap.path,
+        language=gap.language,
+        tokens=gap.most_tokens,
+        stops=() if gap.block else ("\n",),
+        seed=gap.seed,
     )
     everything = prefix + suffix + "".join(snippet.text for snippet in snippets if protocol.snippets)
-    yield Attempt(protocol, ask, _filler(sent, true, span), _sent_to(address, everything, sent))
+    yield Attempt(protocol, ask, _filler(gap, hides=hides), _sent_to(address, everything, gap.path, gap))
 
 
 def rewriting(
-    protocol: ServerProtocol,
-    form: EditFormat,
-    sent: InfillRequest,
-    true: InfillRequest,
-    span: Span,
-    *,
-    address: str,
-    budget: int,
-) -> Iterator[Attempt]:
-    """For next-edit models, whose answer means something when it is whole, or has come back to the old text."""
-    question = form.ask(sent, budget=budget, count=count)
+    protocol: ServerProtocol, form: EditFormat, sent: Regions, true: Regions, *, address: str, budget: int
+) -> Iterator[Attempt[Rewrites]]:
+    """For next-edit models, whose answer means something when it is whole, or has come back to the old text. `true` is
+    the question before secrets were masked."""
+    question, window = form.ask(sent, budget=budget, count=count), window_of(sent)
     _refuse_specials(question.prompt, address)
-    old = sent.windows[span.window].text
-    restored = true.windows[span.window].text
+    old, restored = window.old, window_of(true).old
 
-    def show(stream: StreamedText) -> Filled | None:
+    def show(stream: StreamedText) -> Rewrites | None:
         is_whole = stream.end == "stop" or any(end in stream.text for end in question.ends)
         read = question.rejoined(stream.text, stream.least) if not is_whole else None
         if read is None and not (is_whole or stream.end):
             return None
         taken = read or question.read(stream.text, is_whole)
         new = _with_secrets(old, restored, taken) if isinstance(taken, str) else taken
-        if isinstance(new, Refused):
-            return Filled(restored, complete=is_whole, refused=new.reason)
-        if new is None or new == restored:
-            return Filled(restored, complete=True)
-        probabilities = tuple(probability for _, probability in stream.tokens(stream.text))
-        chance = UNCALIBRATED.p_accept(probabilities, complete=True) if probabilities else ASSUMED
-        return Filled(new, probabilities, chance, complete=True)
+        stream.is_enough = is_whole or not isinstance(new, Refused)
+        return Rewrites(0, (_rewritten(restored, new, stream),))
 
     prompt = question.prompt
     stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
-    ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=sent.seed)
-    yield Attempt(protocol, ask, show, _sent_to(address, prompt.text, sent), prompt.forced, rewrites=True)
+    ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops)
+    told = _sent_to(address, prompt.text, window.path, sent)
+    yield Attempt(protocol, ask, show, told, prompt.forced, rewrites=True)
 
 
-def _filler(sent: InfillRequest, true: InfillRequest, span: Span) -> Callable[[StreamedText], Filled | None]:
-    window = sent.windows[span.window]
-    before, after = window.text[: span.start], window.text[span.end :]
-    hides = sent != true
+def _rewritten(old: str, new: Taken, stream: StreamedText) -> Rewritten:
+    if isinstance(new, Refused):
+        return Rewritten(old, complete=stream.is_enough, refused=new.reason)
+    if new is None or new == old:
+        return Rewritten(old, complete=True)
+    probabilities = tuple(probability for _, probability in stream.tokens(stream.text))
+    chance = UNCALIBRATED.p_accept(probabilities, complete=True) if probabilities else ASSUMED
+    return Rewritten(new, probabilities, chance, complete=True)
 
-    def show(stream: StreamedText) -> Filled | None:
-        text, is_whole = cut(
-            before, stream.text, after, language=window.language, mode=span.mode, finished=stream.end == "stop"
-        )
+
+def _filler(gap: Gap, *, hides: bool) -> Callable[[StreamedText], Draft | None]:
+    def show(stream: StreamedText) -> Draft | None:
+        text, is_whole = cut(gap, stream.text, finished=stream.end == "stop")
         stream.is_enough = is_whole
-        if (hides and MASKS.search(text)) or has_marks(text, window.text):
-            return Filled("", complete=True)
+        if (hides and MASKS.search(text)) or has_marks(text, gap.before + gap.after):
+            stream.is_enough = True
+            return Draft(complete=True)
         if not (tokens := [*stream.tokens(text)]):
-            return Filled(text, (), ASSUMED if text else 0.0, is_whole)
-        return likely_start(text, tokens, SHARED, bar=true.bar, complete=is_whole)
+            return Draft(0, text, (), ASSUMED if text else 0.0, is_whole)
+        return likely_start(text, tokens, SHARED, bar=gap.bar, complete=is_whole)
 
     return show
 
@@ -198,13 +217,13 @@ def _with_secrets(old: str, true: str, new: str) -> str | Refused:
     return true[:head] + new[head : len(new) - tail] + true[end:]
 
 
-def _sent_to(address: str, text: str, request: InfillRequest) -> str:
-    """What of the request is in a text that goes to another program, for the user."""
-    snippets = sum(_holds(text, snippet.text) for snippet in request.snippets)
-    edits = sum(_holds(text, _changed(edit)) for edit in request.edits)
-    mentions = sum(_holds(text, diagnostic.message) for diagnostic in request.diagnostics)
+def _sent_to(address: str, text: str, path: str, context: Context) -> str:
+    """What of a question is in a text that goes to another program, for the user."""
+    snippets = sum(_holds(text, snippet.text) for snippet in context.snippets)
+    edits = sum(_holds(text, _changed(edit)) for edit in context.edits)
+    mentions = sum(_holds(text, diagnostic.message) for diagnostic in context.diagnostics)
     parts = [
-        f"{len(text):,} characters of {request.windows[request.spans[0].window].path}",
+        f"{len(text):,} characters of {path}",
         *([f"{snippets} snippet{'s' * (snippets != 1)}"] if snippets else []),
         *([f"{edits} edit{'s' * (edits != 1)}"] if edits else []),
         *([f"{mentions} diagnostic{'s' * (mentions != 1)}"] if mentions else []),

@@ -5,23 +5,26 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from itertools import chain
 from statistics import median
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from mercury_engine.addresses import is_own_network, why_not
-from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span, SpanMode
+from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, Gap, Regions, Rewrites, Rewritten
 from mercury_engine.decode.confidence import SHARED
 from mercury_engine.prompts.dialects import DIALECTS, Dialect, dialect_for
 from mercury_engine.prompts.edits import FORMATS, EditFormat
+from mercury_engine.prompts.edits.asked import window_of
 from mercury_engine.prompts.edits.chat import CHAT_EDIT
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.record import ModelRecord
 from mercury_engine.redaction import ForeignText
 from mercury_engine.remote import asking
 from mercury_engine.remote.access import client_for
-from mercury_engine.remote.asking import Attempt
+from mercury_engine.remote.asking import Answer, Attempt
 from mercury_engine.remote.health import (
     ServerHealth,
     Trouble,
@@ -82,6 +85,19 @@ OVERLAP = 256
 """In characters: by so much of an encoded key it is recognised, in whatever pieces it arrives."""
 
 Wait = Callable[[], float]
+Attempts = Callable[[], Iterator[Attempt[Answer]]]
+
+Filling = tuple[ServerProtocol, Dialect | None]
+"""Whom to ask and how: in a dialect, or None if the server puts the prompt together."""
+
+Rewriting = tuple[ServerProtocol, EditFormat]
+
+
+class Ways(NamedTuple):
+    """How a server is asked each question that it can answer."""
+
+    filling: Filling | None
+    rewriting: Rewriting | None
 
 
 class _RefusedError(Exception):
@@ -92,11 +108,11 @@ class _RefusedError(Exception):
         self.context = context
 
 
-class RemoteEngine:
+class RemoteEngine(Engine):
     """Several requests may be open at once, each on a connection of its own.
 
     >>> engine = RemoteEngine(record, Client(record.address))
-    >>> *_, last = engine.infill(request)
+    >>> *_, last = engine.fill(gap)
     """
 
     def __init__(self, record: ModelRecord, client: HttpClient, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -120,34 +136,48 @@ class RemoteEngine:
         """How slow the last late answer was."""
         self._first_seconds: deque[float] = deque(maxlen=TIMED)
 
-    def infill(self, request: InfillRequest, *, wait: Wait | None = None) -> Generator[Draft]:
+    def fill(self, gap: Gap, *, wait: Wait | None = None) -> Generator[Draft]:
         """Drafts as they arrive. A step without news yields the last draft again, the same object.
 
         `wait` says how long a step may wait for news, where the caller has something else to do.
         """
-        wait = wait or self._slice
-        due = self._clock() + (math.inf if request.deadline_ms is None else request.deadline_ms / 1000) - MARGIN_SECONDS
-        untouched = Draft(0, tuple(Filled(request.old(span)) for span in request.spans))
+        if (way := self._ways.filling) is None:
+            return super().fill(gap)
+        attempts = partial(self._filling, way, gap)
+        return self._answering(attempts, Draft(), wait or self._slice, gap.deadline_ms)
+
+    def rewrite(self, regions: Regions, *, wait: Wait | None = None) -> Generator[Rewrites]:
+        """In the same manner."""
+        if (way := self._ways.rewriting) is None:
+            return super().rewrite(regions)
+        untouched = Rewrites(0, (Rewritten(window_of(regions).old),))
+        attempts = partial(self._rewriting, way, regions)
+        return self._answering(attempts, untouched, wait or self._slice, regions.deadline_ms)
+
+    def _answering(
+        self, attempts: Attempts[Answer], untouched: Answer, wait: Wait, deadline_ms: float | None
+    ) -> Generator[Answer]:
+        due = self._clock() + (math.inf if deadline_ms is None else deadline_ms / 1000) - MARGIN_SECONDS
         self._health.ensure()
         for _ in self._right_model(wait):
             yield untouched
         while True:
             try:
-                latest = yield from self._asked(request, untouched, wait, due)
+                latest = yield from self._asked(attempts, untouched, wait, due)
                 break
             except _RefusedError as error:
                 if not self._can_ease(error):
                     raise self._health.failed(error.trouble) from None
         yield replace(latest, final=True)
 
-    def warm(self, request: InfillRequest) -> Generator[None]:
+    def warm(self, question: Gap | Regions) -> Generator[None]:
         """Lets a server on this machine read the prompt; elsewhere that would cost money, or send code for nothing."""
         if self._protocol.warms is None or self._health.rests or not self._client.site.is_loopback:
             return
         try:
             for _ in self._right_model(self._slice):
                 yield
-            yield from self._ended(self._opened(next(self._attempts(request)), self._protocol.warms), self._slice)
+            yield from self._ended(self._opened(next(self._ahead(question)), self._protocol.warms), self._slice)
         except EngineError:
             return  # the next request says why
 
@@ -161,7 +191,8 @@ class RemoteEngine:
             context_tokens=min(self._room, PROMPT_TOKENS),
             batch=BATCH,
             notes=tuple(filter(None, notes)),
-            answers=tuple(self._ways),
+            fills=self._ways.filling is not None,
+            rewrites=self._ways.rewriting is not None,
             calibrated=False,
             bar=SHARED.bar,
             address=record.address,
@@ -191,29 +222,34 @@ class RemoteEngine:
     def _slice(self) -> float:
         return SLICE_SECONDS / max(self._open, 1)
 
-    def _attempts(self, request: InfillRequest) -> Iterator[Attempt]:
-        span, address = _only_span(request, self._record), self._record.address
-        protocol, form = self._way(span.mode)
-        sent = request if self._client.site.is_loopback else asking.masked(request)
-        if isinstance(form, EditFormat):
-            budget = min(self._room, REWRITE_TOKENS)
-            return asking.rewriting(protocol, form, sent, request, span, address=address, budget=budget)
-        budget = min(self._room, PROMPT_TOKENS)
-        if form is None:
-            return asking.gap(protocol, sent, request, span, address=address, budget=budget)
+    def _ahead(self, question: Gap | Regions) -> Iterator[Attempt[Any]]:
+        if isinstance(question, Gap) and (filling := self._ways.filling):
+            return self._filling(filling, question)
+        if isinstance(question, Regions) and (rewriting := self._ways.rewriting):
+            return self._rewriting(rewriting, question)
+        raise EngineError("there is nothing to read ahead")
+
+    def _filling(self, way: Filling, gap: Gap) -> Iterator[Attempt[Draft]]:
+        (protocol, dialect), address = way, self._record.address
+        hides, budget = not self._client.site.is_loopback, min(self._room, PROMPT_TOKENS)
+        true, gap = gap, asking.masked_gap(gap) if hides else gap
+        hides = gap != true
+        if dialect is None:
+            return asking.filling_unprompted(protocol, gap, hides=hides, address=address, budget=budget)
         is_quick = bool(self._first_seconds) and median(self._first_seconds) <= QUICK_SECONDS
-        suffix_lines = None if is_quick else form.suffix_lines
-        return asking.filling(
-            protocol, form, sent, request, span, address=address, budget=budget, suffix_lines=suffix_lines
-        )
+        lines = None if is_quick else dialect.suffix_lines
+        return asking.filling(protocol, dialect, gap, hides=hides, address=address, budget=budget, suffix_lines=lines)
 
-    def _way(self, mode: SpanMode) -> "Way":
-        if mode not in self._ways:
-            raise EngineError(f"{self._record.name} answers {', '.join(self._ways)}: it cannot be asked for {mode}")
-        return self._ways[mode]
+    def _rewriting(self, way: Rewriting, regions: Regions) -> Iterator[Attempt[Rewrites]]:
+        protocol, form = way
+        sent = regions if self._client.site.is_loopback else asking.masked_regions(regions)
+        budget = min(self._room, REWRITE_TOKENS)
+        return asking.rewriting(protocol, form, sent, regions, address=self._record.address, budget=budget)
 
-    def _asked(self, request: InfillRequest, latest: Draft, wait: Wait, due: float) -> Generator[Draft, None, Draft]:
-        for attempt in self._attempts(request):
+    def _asked(
+        self, attempts: Attempts[Answer], latest: Answer, wait: Wait, due: float
+    ) -> Generator[Answer, None, Answer]:
+        for attempt in attempts():
             latest = yield from self._answer(attempt, replace(latest, sent=attempt.sent), wait, due)
             if latest.step:
                 break
@@ -231,11 +267,9 @@ class RemoteEngine:
         self._plain = not self._plain
         return self._plain
 
-    @staticmethod
-    def _is_over(stream: StreamedText, latest: Draft) -> bool:
-        return stream.is_enough or latest.spans[0].complete
-
-    def _answer(self, attempt: Attempt, latest: Draft, wait: Wait, due: float) -> Generator[Draft, None, Draft]:
+    def _answer(
+        self, attempt: Attempt[Answer], latest: Answer, wait: Wait, due: float
+    ) -> Generator[Answer, None, Answer]:
         """Drafts as the answer grows. Returns the last one, or the first if the answer begins with something else than
         what the user has typed."""
         stream, events, untouched = StreamedText(attempt.forced, attempt.ask.tokens), None, latest
@@ -244,7 +278,7 @@ class RemoteEngine:
         exchange = self._opened(attempt, attempt.ask.tokens)
         self._open += 1
         try:
-            while not (stream.end or stream.is_endless or self._is_over(stream, latest) or self._clock() >= until):
+            while not (stream.end or stream.is_endless or stream.is_enough or self._clock() >= until):
                 data = self._taken(exchange, wait())
                 if exchange.status not in (0, 200):
                     yield from self._refused(attempt.protocol.path, exchange, data, wait, latest)
@@ -258,8 +292,8 @@ class RemoteEngine:
                     if not first:
                         first = self._clock()
                         self._first_seconds.append(first - began)
-                    if (filled := attempt.show(stream)) is not None:
-                        latest = Draft(latest.step + 1, (filled,), sent=attempt.sent)
+                    if (shown := attempt.show(stream)) is not None:
+                        latest = replace(shown, step=latest.step + 1, sent=attempt.sent)
                 if self._clock() >= due and not latest.step and (attempt.rewrites or not (data or stream.text)):
                     if self._late < PATIENCE:  # what is told stays the same until it is over
                         self._slowness = _slowness(began, first, self._clock(), len(stream.text))
@@ -278,13 +312,13 @@ class RemoteEngine:
             else:
                 exchange.close()
 
-    def _when_due(self, attempt: Attempt, stream: StreamedText, latest: Draft) -> Draft:
+    def _when_due(self, attempt: Attempt[Answer], stream: StreamedText, latest: Answer) -> Answer:
         """What there is of an answer when it is due: of a rewrite, what has come back to the old text at all."""
         stream.least = 1
-        filled = attempt.show(stream) if stream.text else None
-        if filled is None:
+        shown = attempt.show(stream) if stream.text else None
+        if shown is None:
             raise EngineError(self._lateness)
-        return Draft(latest.step + 1, (filled,), sent=attempt.sent)
+        return replace(shown, step=latest.step + 1, sent=attempt.sent)
 
     def _hears(self, stream: StreamedText, events: Events, data: bytes, exchange: Exchange) -> bool:
         """Whether there is more than before."""
@@ -308,7 +342,7 @@ class RemoteEngine:
             stream.end = "length"  # it was broken off for another request, or nobody says why
         return before != (len(stream.text), stream.end)
 
-    def _opened(self, attempt: Attempt, tokens: int) -> Exchange:
+    def _opened(self, attempt: Attempt[Any], tokens: int) -> Exchange:
         ask = replace(attempt.ask, model=self._record.model, context=self._context, tokens=tokens)
         return self._client.open("POST", attempt.protocol.path, body(attempt.protocol, ask, plain=self._plain))
 
@@ -335,7 +369,7 @@ class RemoteEngine:
             self._open -= 1
             exchange.close()
 
-    def _refused(self, path: str, exchange: Exchange, data: bytes, wait: Wait, latest: Draft) -> Generator[Draft]:
+    def _refused(self, path: str, exchange: Exchange, data: bytes, wait: Wait, latest: Answer) -> Generator[Answer]:
         """Raises what the server says about its refusal, once all of it is here."""
         reading, body = self._ended(exchange, wait), b""
         while True:
@@ -350,7 +384,7 @@ class RemoteEngine:
             raise _RefusedError(trouble, _context_in(data + body))
         raise self._health.failed(trouble)
 
-    def _silent(self, attempt: Attempt, wait: Wait, latest: Draft) -> Generator[Draft]:
+    def _silent(self, attempt: Attempt[Answer], wait: Wait, latest: Answer) -> Generator[Answer]:
         """Raises what is behind an empty stream: some servers say it only to those who ask for no stream."""
         ask = replace(attempt.ask, model=self._record.model, context=self._context, tokens=1)
         question = body(replace(attempt.protocol, streams=False), ask, plain=self._plain)
@@ -400,7 +434,7 @@ class RemoteEngine:
         if name in (model, f"{model}:latest"):
             return True
         dialect = dialect_for((), name) if self._protocol.one_model and len(self._has) == 1 else None
-        return dialect is not None and any(form == dialect for _, form in self._ways.values())
+        return dialect is not None and dialect in (way[1] for way in self._ways if way)
 
 
 def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:
@@ -426,21 +460,17 @@ def _slowness(began: float, first: float, time: float, characters: int) -> str:
     return f"first text after {first - began:.1f} s{speed}"
 
 
-Way = tuple[ServerProtocol, Dialect | EditFormat | None]
-"""Whom to ask and how: as a dialect or a format says, or None if the server puts the prompt together."""
-
-
-def _ways_of(record: ModelRecord, protocol: ServerProtocol) -> dict[SpanMode, Way]:
-    """For each kind of span that the server can answer. Inception has an endpoint for each."""
-    rewriting: dict[SpanMode, Way] = {"region": (protocol_named("inception-edit"), INCEPTION_EDIT)}
+def _ways_of(record: ModelRecord, protocol: ServerProtocol) -> Ways:
+    """Inception has an endpoint for each kind of question."""
+    inception = protocol_named("inception-edit"), INCEPTION_EDIT
     if protocol.name == "inception-edit":
-        return rewriting
+        return Ways(None, inception)
     if protocol.name == "chat" and record.prompt in ("", CHAT_EDIT.name):
-        return {"region": (protocol, CHAT_EDIT)}
+        return Ways(None, (protocol, CHAT_EDIT))
     form = _form_of(record, protocol)
     if isinstance(form, EditFormat):
-        return {"region": (protocol, form)}
-    return {"line": (protocol, form), "block": (protocol, form), **(rewriting if protocol.name == "inception" else {})}
+        return Ways(None, (protocol, form))
+    return Ways((protocol, form), inception if protocol.name == "inception" else None)
 
 
 def _form_of(record: ModelRecord, protocol: ServerProtocol) -> Dialect | EditFormat | None:
@@ -456,12 +486,6 @@ def _form_of(record: ModelRecord, protocol: ServerProtocol) -> Dialect | EditFor
     if record.prompt not in forms:
         raise EngineError(f"{record.name}: no such prompt as {record.prompt!r}; use one of {', '.join(forms)}")
     return forms[record.prompt]
-
-
-def _only_span(request: InfillRequest, record: ModelRecord) -> Span:
-    if len(request.spans) != 1:
-        raise EngineError(f"{record.name} answers one place at a time")
-    return request.spans[0]
 
 
 def _context_in(body: bytes) -> int:

@@ -1,9 +1,10 @@
 """A server and a model of this process, asked at once: the first answer that is good enough wins."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
-from itertools import count, zip_longest
-from typing import cast
+from functools import partial
+from itertools import zip_longest
+from typing import Generic, cast
 
 from msgspec.structs import replace
 
@@ -15,16 +16,21 @@ from mercury_engine.api import (
     Engine,
     EngineError,
     EngineInfo,
-    InfillRequest,
-    SpanMode,
+    Gap,
+    Opinions,
+    Proposals,
+    Regions,
+    Rewrites,
+    Rewritten,
 )
+from mercury_engine.remote.asking import Answer
 from mercury_engine.remote.engine import SLICE_SECONDS, RemoteEngine
 
 BAR = 0.25
 """What ends the race if nobody asks for more, or the answer does not tell its probabilities."""
 
 
-class RaceEngine:
+class RaceEngine(Engine):
     """The server's answer is preferred if it is there before the model's is final. While the server does not answer,
     the model does, and the notes say why. Without a `remote`, `why` says why there is none.
 
@@ -37,21 +43,32 @@ class RaceEngine:
         self._remote = remote
         self._why = why
 
-    def infill(self, request: InfillRequest) -> Generator[Draft, None, None]:
+    def fill(self, gap: Gap) -> Generator[Draft]:
         remote = self._remote
-        if remote is None or not _answers(remote, request):
-            return self._local.infill(request)
-        if not _answers(self._local, request):
-            return remote.infill(request)
-        return self._race(request, remote)
+        if remote is None or not remote.info().fills:
+            return self._local.fill(gap)
+        if not self._local.info().fills:
+            return remote.fill(gap)
+        return _race(partial(remote.fill, gap), self._local.fill(gap), gap.bar)
+
+    def rewrite(self, regions: Regions) -> Generator[Rewrites]:
+        remote = self._remote
+        if remote is None or not remote.info().rewrites:
+            return self._local.rewrite(regions)
+        if not self._local.info().rewrites:
+            return remote.rewrite(regions)
+        return _race(partial(remote.rewrite, regions), self._local.rewrite(regions))
+
+    def judge(self, proposals: Proposals) -> Generator[Opinions]:
+        return self._local.judge(proposals)
 
     def chat(self, request: ChatRequest) -> Generator[ChatReply]:
         """The model's alone: the server was added to complete."""
         return cast("ChatEngine", self._local).chat(request)
 
-    def warm(self, request: InfillRequest) -> Generator[None, None, None]:
-        remote_steps = iter(()) if self._remote is None else self._remote.warm(request)
-        for _ in zip_longest(remote_steps, self._local.warm(request)):
+    def warm(self, question: Gap | Regions) -> Generator[None]:
+        remote_steps = iter(()) if self._remote is None else self._remote.warm(question)
+        for _ in zip_longest(remote_steps, self._local.warm(question)):
             yield
 
     def info(self) -> EngineInfo:
@@ -68,7 +85,8 @@ class RaceEngine:
             reads_per_second=0.0,
             first_line_ms=0.0,
             notes=(*remote.notes, *local.notes),
-            answers=_union(local.answers, remote.answers),
+            fills=local.fills or remote.fills,
+            rewrites=local.rewrites or remote.rewrites,
             calibrated=False,
             address=remote.address,
         )
@@ -77,43 +95,43 @@ class RaceEngine:
         if self._remote is not None:
             self._remote.close()
 
-    def _race(self, request: InfillRequest, remote: RemoteEngine) -> Generator[Draft, None, None]:
-        local_runner = _Runner(self._local.infill(request), request.bar)
-        remote_drafts = remote.infill(request, wait=lambda: 0.0 if local_runner.runs else SLICE_SECONDS)
-        remote_runner = _Runner(remote_drafts, request.bar)
-        steps, draft, source = count(1), Draft(0, ()), None
-        with closing(local_runner), closing(remote_runner):
-            while local_runner.runs or remote_runner.runs:
-                if remote_runner.step().wins or local_runner.step().wins:
-                    break
-                if (best := _better(remote_runner, local_runner)) is not None:
-                    if best is not source:
-                        step = next(steps) if best.step or draft.step else 0
-                        draft, source = replace(best, step=step, final=False, sent=remote_runner.sent), best
-                    yield draft
-            best = _better(remote_runner, local_runner)
-            if best is None:
-                raise (
-                    local_runner.error
-                    or remote_runner.error
-                    or EngineError("neither the server nor the model answered")
-                )
-            step = next(steps) if best.step or draft.step else 0
-            yield replace(best, step=step, final=True, sent=remote_runner.sent)
+
+def _race(
+    ask_remote: Callable[..., Generator[Answer]], local: Generator[Answer], bar: float = 0.0
+) -> Generator[Answer]:
+    local_runner = _Runner(local, bar)
+    remote_runner = _Runner(ask_remote(wait=lambda: 0.0 if local_runner.runs else SLICE_SECONDS), bar)
+    step, source, shown = 0, None, None
+    with closing(local_runner), closing(remote_runner):
+        while local_runner.runs or remote_runner.runs:
+            if remote_runner.step().wins or local_runner.step().wins:
+                break
+            if (best := _better(remote_runner, local_runner)) is not None:
+                if shown is None or best is not source:
+                    step += bool(best.step or step)
+                    shown, source = replace(best, step=step, final=False, sent=remote_runner.sent), best
+                yield shown
+        best = _better(remote_runner, local_runner)
+        if best is None:
+            raise (
+                local_runner.error or remote_runner.error or EngineError("neither the server nor the model answered")
+            )
+        step += bool(best.step or step)
+        yield replace(best, step=step, final=True, sent=remote_runner.sent)
 
 
-class _Runner:
+class _Runner(Generic[Answer]):
     """One of the two, with the latest that it said; nothing once it has failed."""
 
-    def __init__(self, drafts: Generator[Draft, None, None], bar: float) -> None:
+    def __init__(self, drafts: Generator[Answer], bar: float) -> None:
         self.runs = True
         self._bar = max(bar, BAR)
-        self.latest: Draft | None = None
+        self.latest: Answer | None = None
         self.sent = ""
         self.error: EngineError | None = None
         self._drafts = drafts
 
-    def step(self) -> "_Runner":
+    def step(self) -> "_Runner[Answer]":
         if self.runs:
             try:
                 self.latest = next(self._drafts)
@@ -129,27 +147,22 @@ class _Runner:
 
     @property
     def is_shown(self) -> bool:
-        tells = self.latest is not None and bool(self.latest.spans[0].confidence)
+        tells = self._told is not None and bool(self._told.confidence)
         return self.chance >= (self._bar if tells else BAR)
 
     @property
     def chance(self) -> float:
-        return -1.0 if self.latest is None else self.latest.spans[0].p_accept
+        return -1.0 if self._told is None else self._told.p_accept
+
+    @property
+    def _told(self) -> Draft | Rewritten | None:
+        return self.latest.regions[0] if isinstance(self.latest, Rewrites) else self.latest
 
     def close(self) -> None:
         self._drafts.close()
 
 
-def _better(first: _Runner, second: _Runner) -> Draft | None:
+def _better(first: _Runner[Answer], second: _Runner[Answer]) -> Answer | None:
     """What the one says that is shown, or the likelier one; the first one's if both are as likely."""
     ranks = ((runner.is_shown, runner.chance) for runner in (first, second))
     return first.latest if first.wins or next(ranks) >= next(ranks) else second.latest
-
-
-def _answers(engine: Engine, request: InfillRequest) -> bool:
-    can = engine.info().answers
-    return all(span.mode in can for span in request.spans)
-
-
-def _union(first: tuple[SpanMode, ...], second: tuple[SpanMode, ...]) -> tuple[SpanMode, ...]:
-    return (*first, *(mode for mode in second if mode not in first))

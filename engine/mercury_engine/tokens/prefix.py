@@ -20,6 +20,11 @@ class Prefix(Struct, frozen=True, eq=False):
     def of(cls, ids: Sequence[int] | np.ndarray, positions: Sequence[int] | np.ndarray) -> "Prefix":
         return cls(np.array(ids, np.int32), np.array(positions, np.int32))
 
+    @classmethod
+    def stream(cls, ids: Sequence[int] | np.ndarray) -> "Prefix":
+        """Tokens at consecutive positions."""
+        return cls.of(ids, np.arange(len(ids)))
+
     def __len__(self) -> int:
         return len(self.ids_R)
 

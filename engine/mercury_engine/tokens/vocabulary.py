@@ -43,7 +43,6 @@ HOLES = range(15, 23)
 OLD, OLD_END = 23, 24
 INS = 26
 
-MODE_OF = {"line": LINE, "block": BLOCK, "edit": REGION}
 LANGUAGE_ALIASES = {
     "javascriptreact": "javascript",
     "jsonc": "json",

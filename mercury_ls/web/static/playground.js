@@ -239,7 +239,7 @@ function context(known) {
     return;
   }
   const parts = [
-    [`${known.path}, from line ${known.first_line + 1}: ${codePoints(known.before)} characters before the cursor, `
+    [`${known.path}, ${codePoints(known.before)} characters before the cursor, `
       + `${codePoints(known.after)} after it`, `${known.before}█${known.after}`],
     ...(known.snippets || []).map((each) => [`related code of ${each.path}`, each.text]),
     ...(known.edits || []).map((each) => [`an edit in ${each.path}, line ${each.line + 1}`,

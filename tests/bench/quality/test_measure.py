@@ -13,7 +13,7 @@ from bench.quality.editor import AnswerCost, Contender, Metered, RowAnswer, comp
 from bench.quality.figures import AnsweredRow, beside, figures, next_edit_figures
 from bench.quality.measure import QualityRun, answered, ends_in_place, fim_set, measure
 from bench.quality.tables import tables
-from mercury_engine.api import Draft, EngineInfo, Filled
+from mercury_engine.api import Draft, EngineInfo
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit, difference
@@ -31,9 +31,9 @@ class Says:
     def __init__(self, text: str, p_accept: float) -> None:
         self._text, self._p_accept = text, p_accept
 
-    def infill(self, request):
-        yield Draft(1, tuple(Filled(self._text[:1], (), self._p_accept) for _ in request.spans))
-        yield Draft(2, tuple(Filled(self._text, (), self._p_accept, True) for _ in request.spans), final=True)
+    def fill(self, gap):
+        yield Draft(1, self._text[:1], (), self._p_accept)
+        yield Draft(2, self._text, (), self._p_accept, True, final=True)
 
     def warm(self, request):
         return iter(())
@@ -77,10 +77,10 @@ class Grows(Says):
         super().__init__("", 0.9)
         self._waited = waited
 
-    def infill(self, request):
-        yield Draft(1, (Filled("total = 1\n    to", (0.9,) * 4, 0.9),))
+    def fill(self, gap):
+        yield Draft(1, "total = 1\n    to", (0.9,) * 4, 0.9)
         self._waited.wait(10)
-        yield Draft(2, (Filled("total = 1\n    total += 2", (0.9,) * 8, 0.9, True),), final=True)
+        yield Draft(2, "total = 1\n    total += 2", (0.9,) * 8, 0.9, True, final=True)
 
     def info(self):
         return replace(super().info(), strong=True, grows=True)

@@ -14,10 +14,10 @@ from mercury_engine.model.export import export, shapes
 from mercury_engine.model.network import Model, create, save
 from mercury_engine.record import ModelRecord, write_record
 from tests.engine import tiny
-from tests.engine.tiny import LINES, final, learnt_runtime, request
+from tests.engine.tiny import LINES, final, gap, learnt_runtime
 
 TOKENIZER = Path(tiny.__file__).parent / "golden" / "tokenizer.json"
-AREA = request(f"{LINES[1][:4]}$0\n", budget=32)
+AREA = gap(f"{LINES[1][:4]}$0\n", most_tokens=32)
 
 
 def shipped(model: Model, tmp_path_factory) -> Path:
@@ -63,15 +63,10 @@ def test_token_costs_one_forward_and_context_is_read_once(folder):
     reader = Scripted([0, *tokens, 0, *tokens])
     engine = LeftToRight(folder, reader, "scripted", "exact")
     list(engine.warm(AREA))
-    drafts = list(engine.infill(AREA))
+    drafts = list(engine.fill(AREA))
     assert reader.read == [len(engine.row(AREA).ids) - 1, *[1] * len(drafts)]
     list(engine.warm(AREA))
     assert reader.kept[-1] == len(engine.row(AREA).ids) - 2
-
-
-def test_next_edits_are_refused(folder):
-    with pytest.raises(EngineError, match="one place"):
-        list(LeftToRight(folder, Scripted([]), "scripted", "exact").infill(request("[[a]] = 1\n")))
 
 
 @pytest.mark.parametrize("config", [SMALL, TINY], ids=lambda config: config.name)
@@ -86,7 +81,7 @@ def test_weights_have_the_names_of_llama_cpp():
 
 
 def answers(engine) -> list[str]:
-    return [final(engine, request(f"{line[:4]}$0\n", budget=32)).spans[0].text for line in LINES]
+    return [final(engine, gap(f"{line[:4]}$0\n", most_tokens=32)).text for line in LINES]
 
 
 def in_full() -> list[str]:

@@ -13,9 +13,9 @@ from tests.repositories import committed, git
 
 
 class Witness(FakeEngine):
-    def infill(self, request):
-        self.request = request
-        return super().infill(request)
+    def fill(self, gap):
+        self.gap = gap
+        return super().fill(gap)
 
 
 @pytest.fixture
@@ -39,10 +39,10 @@ def test_row_is_asked_among_files_of_its_commit_as_they_were(row, tmp_path):
         return found
 
     assert asyncio.run(asked()).answer == "2, 3"
-    assert [(snippet.path, snippet.text) for snippet in engine.request.snippets] == [
+    assert [(snippet.path, snippet.text) for snippet in engine.gap.snippets] == [
         ("src/b.py", "def area(width, height): ..."),
     ]
-    assert engine.request.windows[0].path == "src/a.py"
+    assert engine.gap.path == "src/a.py"
     assert projects.of(row) is projects.of(row)
 
 

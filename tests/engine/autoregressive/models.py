@@ -33,9 +33,10 @@ def engine(runtime, record=FIM, *, costs=FLAT, pace=None, **options):
 
 def decoded(answering, asked):
     """The greedy answer with its tokens."""
-    decoder, question = answering._decoder, answering._question(asked, 0)
+    decoder, asking = answering._decoder, answering._asking
+    question = asking.about_gap(asking.dialect, asked, answering._prompts()[0])
     session = answering._sessions.open(asked.session, np.array(question.ids))
-    (decoding,) = answering._attempts(answering._place(asked), session, question, 0)
+    (decoding,) = answering._attempts(answering._place(asked, asked.path), session, question, 0)
     for _ in run_unbatched(decoder.runtime, decoding.run()):
         pass
     return decoding.answer

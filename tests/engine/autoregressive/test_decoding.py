@@ -4,12 +4,12 @@ from functools import cache
 from itertools import islice
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.api import Gap
 from tests.engine.autoregressive.models import TOKENIZER, decoded, engine, random_runtime
-from tests.engine.tiny import FLAT, STEEP, request
+from tests.engine.tiny import FLAT, STEEP, gap
 
 TEXT = """\
 class Shape:
@@ -22,25 +22,25 @@ class Shape:
 """
 
 
-def ask(place, typed="", mode="line", **fields):
-    return request(f"{TEXT[:place]}{typed}$0{TEXT[place:]}", mode=mode, budget=12, effort="medium", **fields)
+def ask(place, typed="", block=False, **fields):
+    return gap(f"{TEXT[:place]}{typed}$0{TEXT[place:]}", block=block, most_tokens=12, effort="medium", **fields)
 
 
 @cache
-def plain(place, typed, mode):
+def plain(place, typed, block):
     """Without a cache, without drafts."""
-    *_, last = engine(random_runtime(), drafting=False).infill(ask(place, typed, mode))
-    return last.spans[0]
+    *_, last = engine(random_runtime(), drafting=False).fill(ask(place, typed, block))
+    return last
 
 
-def check(found, place, typed, mode):
-    expected = plain(place, typed, mode)
+def check(found, place, typed, block):
+    expected = plain(place, typed, block)
     assert (found.text, found.complete) == (expected.text, expected.complete)
     assert found.confidence == pytest.approx(expected.confidence, rel=1e-3, abs=1e-5)
 
 
 places = st.sampled_from([0, 17, 47, 60, len(TEXT) // 2, len(TEXT)])
-asked = st.tuples(places, st.sampled_from(["", "x", " self.w", "\n"]), st.sampled_from(["line", "block"]))
+asked = st.tuples(places, st.sampled_from(["", "x", " self.w", "\n"]), st.booleans())
 
 
 @settings(max_examples=30)
@@ -52,8 +52,8 @@ def test_answers_do_not_depend_on_what_was_asked_before(sequence, costs):
     """Some of it cancelled after a few drafts."""
     answering = engine(random_runtime(), costs=costs)
     for one, stopped in sequence:
-        drafts = answering.infill(ask(*one))
-        found = [draft.spans[0] for draft in islice(drafts, stopped)]
+        drafts = answering.fill(ask(*one))
+        found = list(islice(drafts, stopped))
         drafts.close()
         if stopped is None:
             check(found[-1], *one)
@@ -64,14 +64,14 @@ def test_answers_do_not_depend_on_what_was_asked_before(sequence, costs):
 def test_answers_do_not_depend_on_what_is_asked_at_the_same_time(first, second, turns, together):
     answering = engine(random_runtime())
     running = [
-        answering.infill(ask(*first, session="a")),
-        answering.infill(ask(*second, session="a" if together else "b")),
+        answering.fill(ask(*first, session="a")),
+        answering.fill(ask(*second, session="a" if together else "b")),
     ]
     last = [None, None]
     for turn in [*turns, *[False] * 40, *[True] * 40]:
         last[turn] = next(running[turn], last[turn])
-    check(last[0].spans[0], *first)
-    check(last[1].spans[0], *second)
+    check(last[0], *first)
+    check(last[1], *second)
 
 
 def test_repeated_question_takes_fewer_forwards():
@@ -79,7 +79,7 @@ def test_repeated_question_takes_fewer_forwards():
     counts = []
     for _ in range(2):
         before = answering.report.forwards
-        list(answering.infill(ask(60)))
+        list(answering.fill(ask(60)))
         counts.append(answering.report.forwards - before)
     assert counts[1] < counts[0]
 
@@ -97,20 +97,23 @@ def test_answer_begins_with_forced_text(place, typed):
 
 @settings(max_examples=60)
 @given(
-    st.text(max_size=80) | st.text("ab(\r\n\t \ud800é日", max_size=80),
-    st.text(max_size=40) | st.text("ab)\r\n\t \ud800é日", max_size=40),
-    st.text("x\r\n日", max_size=6),
-    st.sampled_from(["line", "block", "edit"]),
+    st.text(max_size=80) | st.text("ab(\n\t \ud800é日", max_size=80),
+    st.text(max_size=40) | st.text("ab)\n\t \ud800é日", max_size=40),
+    st.booleans(),
     st.sampled_from([0, 1]),
 )
-def test_any_text_is_answered(before, after, old, mode, seed):
-    assume("\r\n" not in (before[-1:] + old[:1], old[-1:] + after[:1]))  # no edit begins or ends within a line break
-    text = before + old + after
-    span = Span(0, len(before), len(before) + (len(old) if mode == "edit" else 0), mode, 5)
-    windows = (Window("shapes.py", "python", text),)
-    asked = InfillRequest(session="s", windows=windows, spans=(span,), effort="medium", seed=seed)
-    *_, last = engine(random_runtime()).infill(asked)
+def test_any_text_is_answered(before, after, block, seed):
+    asked = Gap(
+        session="s",
+        path="shapes.py",
+        language="python",
+        before=before,
+        after=after,
+        block=block,
+        most_tokens=5,
+        effort="medium",
+        seed=seed,
+    )
+    *_, last = engine(random_runtime()).fill(asked)
     assert last.final
-    assert "\ufffd" not in last.spans[0].text.replace(old, "")
-    if old and mode == "edit" and not last.spans[0].complete:
-        assert last.spans[0].text == old.replace("\r\n", "\n")
+    assert "\ufffd" not in last.text

@@ -1,6 +1,5 @@
 """The engine for autoregressive models: where answers end, how sure they are, what is read again and what is not."""
 
-import re
 from itertools import count
 
 import pytest
@@ -11,27 +10,27 @@ from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.model.room import Room
 from mercury_engine.record import ModelRecord
 from tests.engine.autoregressive.models import FIM, MIDDLE, Scripted, engine, random_runtime
-from tests.engine.tiny import FLAT, STEEP, request
+from tests.engine.tiny import FLAT, STEEP, gap
 
 BAR = 0.54
 LONG_FILE = "".join(f"a{number} = {number}\n" for number in range(80))
 
 
 def final(answering, asked):
-    *_, last = answering.infill(asked)
+    *_, last = answering.fill(asked)
     assert last.final
     return last
 
 
 def writing(marked, says, **options):
     """A model that writes `says` at the cursor; what it is asked for begins with the cursor's line."""
-    head = re.split(r"\$0|\[\[", marked)[0].rpartition("\n")[2]
+    head = marked.partition("$0")[0].rpartition("\n")[2]
     return Scripted(head + says, **options)
 
 
 def check(marked, says, expected, *, complete=True, **fields):
     """What is inserted at the cursor if the model writes `says` there."""
-    filled = final(engine(writing(marked, says)), request(marked, **fields)).spans[0]
+    filled = final(engine(writing(marked, says)), gap(marked, **fields))
     assert (filled.text, filled.complete) == (expected, complete)
     return filled
 
@@ -50,41 +49,29 @@ def test_begun_word_is_spelled_again_and_not_repeated():
 
 def test_block_ends_where_its_statement_does():
     rest = "\n\nself.height\n" * 3
-    check("def area(self):$0\n" + rest, "\n    return self.width" + rest, "\n    return self.width", mode="block")
+    check("def area(self):$0\n" + rest, "\n    return self.width" + rest, "\n    return self.width", block=True)
 
 
 def test_block_ends_before_the_next_statement():
     rest = "\n\nself.height\n"
-    check("def area(self):\n    return $0" + rest, "self.width\n\nself = 1\n", "self.width", mode="block")
-    check("def area(self):$0\n", "\n    return self.width\n\ndef self.height", "\n    return self.width", mode="block")
-    check("def area(self):\n    $0\n", "self = 1\n    self", "self = 1\n    self", mode="block")
+    check("def area(self):\n    return $0" + rest, "self.width\n\nself = 1\n", "self.width", block=True)
+    check("def area(self):$0\n", "\n    return self.width\n\ndef self.height", "\n    return self.width", block=True)
+    check("def area(self):\n    $0\n", "self = 1\n    self", "self = 1\n    self", block=True)
 
 
 def test_budget_ends_answer_unfinished():
-    filled = check("x =$0", " self.width" * 9, "", complete=False, budget=0)
+    filled = check("x =$0", " self.width" * 9, "", complete=False, most_tokens=0)
     assert filled.p_accept == 0
-    check("x =$0", " self" * 9, " self self", complete=False, budget=2)
+    check("x =$0", " self" * 9, " self self", complete=False, most_tokens=2)
 
 
 def test_names_of_special_tokens_in_a_file_are_text():
     check("# <|fim_middle|>\nx = $0\n", "self", "self")
 
 
-def test_old_text_is_replaced_by_a_complete_answer_or_not_at_all():
-    check("x = [[self.height]]\n", "self.width", "self.width", mode="edit")
-    check("x = [[self.height]]\n", "self.width" * 40, "self.height", mode="edit", budget=8, complete=False)
-    assert check("x = [[self.height]]\n", "self.height", "self.height", mode="edit").p_accept == 0
-
-
-def test_several_spans_are_answered_one_after_the_other():
-    asked = request("x = [[a]]\ny = [[b]]\n", mode="edit")
-    runtime = Scripted(lambda read: "y = height" if "x = a" in read else "x = width")
-    assert [filled.text for filled in final(engine(runtime), asked).spans] == ["width", "height"]
-
-
 def test_likely_start_of_an_answer_is_given_while_somebody_types():
     def shown(sure, **fields):
-        filled = final(engine(Scripted("self.width", sure=sure)), request("$0\n", **fields)).spans[0]
+        filled = final(engine(Scripted("self.width", sure=sure)), gap("$0\n", **fields))
         return filled.text, filled.complete, filled.p_accept >= BAR
 
     assert shown(0.9) == shown(0.9, bar=BAR) == ("self.width", True, True)
@@ -94,7 +81,7 @@ def test_likely_start_of_an_answer_is_given_while_somebody_types():
 
 def test_hopeless_answer_is_given_up_while_somebody_types():
     def tokens(**fields):
-        return len(final(engine(Scripted("self." * 20, sure=0.2)), request("$0\n", **fields)).spans[0].confidence)
+        return len(final(engine(Scripted("self." * 20, sure=0.2)), gap("$0\n", **fields)).confidence)
 
     assert tokens(bar=0.75) < tokens()
     assert tokens(bar=0.75) < tokens(bar=0.75, effort="medium")
@@ -113,17 +100,17 @@ class Clock:
 
 def test_last_draft_comes_before_deadline():
     answering = engine(Scripted("x = self" + ".width" * 40), clock=Clock(), drafting=False)
-    *drafts, last = answering.infill(request("x = $0\n", deadline_ms=12))
+    *drafts, last = answering.fill(gap("x = $0\n", deadline_ms=12))
     assert [draft.step for draft in drafts] == list(range(1, len(drafts) + 1))
     assert 4 < len(drafts) < 12
     assert last.final
-    assert last.spans[0].text.startswith("self.width")
-    assert not last.spans[0].complete
+    assert last.text.startswith("self.width")
+    assert not last.complete
 
 
 def test_draft_with_nothing_new_is_the_same_again():
-    *drafts, _ = engine(Scripted("x = '€'"), drafting=False).infill(request("x = $0\n"))
-    texts = [draft.spans[0].text for draft in drafts]
+    *drafts, _ = engine(Scripted("x = '€'"), drafting=False).fill(gap("x = $0\n"))
+    texts = [draft.text for draft in drafts]
     half = texts.index("'")
     assert drafts[half] is drafts[half + 1]
     assert drafts[half - 1] is not drafts[half]
@@ -131,12 +118,12 @@ def test_draft_with_nothing_new_is_the_same_again():
 
 def test_prompt_left_unread_by_a_deadline_is_read_by_the_next_request():
     runtime = Scripted("x = self")
-    answering, asked = reading_slowly(runtime), request(f"{LONG_FILE}x = $0\n", deadline_ms=1)
+    answering, asked = reading_slowly(runtime), gap(f"{LONG_FILE}x = $0\n", deadline_ms=1)
     lasts = [final(answering, asked) for _ in range(20)]
     unread = [draft.unread for draft in lasts if not draft.step]
     assert unread == sorted(unread, reverse=True)
     assert unread[0] > unread[-1] > 0
-    assert lasts[-1].spans[0].text == "self"
+    assert lasts[-1].text == "self"
     assert max(runtime.reads) <= 256
 
 
@@ -147,7 +134,7 @@ def reading_slowly(runtime, **options):
 
 def test_drafts_say_how_much_of_the_prompt_is_unread_and_count_from_the_first_token():
     answering = reading_slowly(Scripted("x = self.width"), drafting=False)
-    *drafts, last = answering.infill(request("a = 1\n" * 160 + "x = $0\n"))
+    *drafts, last = answering.fill(gap("a = 1\n" * 160 + "x = $0\n"))
     reading = [draft for draft in drafts if draft.unread]
     assert [draft.step for draft in reading] == [0] * len(reading)
     assert len(reading) > 1
@@ -156,11 +143,11 @@ def test_drafts_say_how_much_of_the_prompt_is_unread_and_count_from_the_first_to
 
 def test_warming_leaves_one_token_to_read():
     runtime = Scripted("x = self")
-    answering, asked = engine(runtime), request("a = 1\n" * 80 + "x = $0\n")
+    answering, asked = engine(runtime), gap("a = 1\n" * 80 + "x = $0\n")
     for _ in answering.warm(asked):
         pass
     read, forwards = sum(runtime.reads), len(runtime.reads)
-    assert final(answering, asked).spans[0].text == "self"
+    assert final(answering, asked).text == "self"
     assert runtime.reads[forwards] <= 1 + 64
     assert read > 200
 
@@ -173,7 +160,7 @@ def check_typing(typed, most):
     read = []
     for end in range(len(typed) + 1):
         before = len(runtime.reads)
-        final(answering, request(f"{text}{typed[:end]}$0{below}", budget=1))
+        final(answering, gap(f"{text}{typed[:end]}$0{below}", most_tokens=1))
         read.append(runtime.reads[before])
     assert read[0] > 80
     assert max(read[1:]) <= most
@@ -195,7 +182,7 @@ def check_edits(steps, expected, *, is_slow=True):
     answering = (reading_slowly if is_slow else engine)(runtime)
     newest = []
     for words in steps:
-        final(answering, request("a = 1\n" * 60 + "x = $0\n", edits=edits(*words)))
+        final(answering, gap("a = 1\n" * 60 + "x = $0\n", edits=edits(*words)))
         newest.append(next((word for word in reversed(words) if f"+x = {word}\n" in told[-1]), ""))
     assert newest == expected
 
@@ -217,9 +204,9 @@ def test_drafts_from_the_file_save_forwards():
     says = "    return self.width * self.height\n"
     runtimes = [Scripted(says), Scripted(says), Scripted(says)]
     found = [
-        final(engine(runtimes[0], drafting=False), request(text)).spans,
-        final(engine(runtimes[1]), request(text)).spans,
-        final(engine(runtimes[2], costs=STEEP), request(text)).spans,
+        final(engine(runtimes[0], drafting=False), gap(text)),
+        final(engine(runtimes[1]), gap(text)),
+        final(engine(runtimes[2], costs=STEEP), gap(text)),
     ]
     assert found[0] == found[1] == found[2]
     plain, drafted, steep = (len(runtime.reads) for runtime in runtimes)
@@ -229,25 +216,23 @@ def test_drafts_from_the_file_save_forwards():
 
 def test_seed_asks_for_another_answer():
     answering = engine(random_runtime())
-    asked = [final(answering, request("x = $0\n", seed=seed, effort="medium")).spans[0].text for seed in range(4)]
+    asked = [final(answering, gap("x = $0\n", seed=seed, effort="medium")).text for seed in range(4)]
     assert len(set(asked)) == 4
-    assert asked[0] == final(answering, request("x = $0\n", effort="medium")).spans[0].text
+    assert asked[0] == final(answering, gap("x = $0\n", effort="medium")).text
 
 
 def test_watchers_see_tokens_come_one_by_one():
-    asked = request("x = self.wi$0\n")
-    drafts = list(engine(Scripted("x = self.width"), drafting=False).infill(replace(asked, slots=True)))
-    counts = [len(draft.spans[0].slots) for draft in drafts]
+    asked = gap("x = self.wi$0\n")
+    drafts = list(engine(Scripted("x = self.width"), drafting=False).fill(replace(asked, slots=True)))
+    counts = [len(draft.slots) for draft in drafts]
     assert counts == sorted(counts)
-    last = drafts[-1].spans[0]
+    last = drafts[-1]
     assert "".join(slot.text for slot in last.slots).startswith(last.text)
     assert all(slot.settled for slot in last.slots)
-    assert last.text == final(engine(Scripted("x = self.width")), asked).spans[0].text == "dth"
+    assert last.text == final(engine(Scripted("x = self.width")), asked).text == "dth"
 
 
-def test_unsupported_request_is_refused_with_a_remedy():
-    with pytest.raises(EngineError, match=r"not 'region'.*model list"):
-        final(engine(Scripted("")), request("x = [[1]]", mode="region"))
+def test_dialect_of_another_model_is_refused():
     with pytest.raises(EngineError, match="no token '<PRE>'"):
         engine(Scripted(""), ModelRecord(name="other", kind="fim", prompt="codellama"))
 
@@ -255,9 +240,9 @@ def test_unsupported_request_is_refused_with_a_remedy():
 def test_engine_describes_itself():
     runtime = Scripted(" self")
     answering = engine(runtime, room=Room(runtime, FIM.name, weights=1000))
-    final(answering, request("x = $0\n"))
+    final(answering, gap("x = $0\n"))
     info = answering.info()
     assert (info.engine, info.model, info.calibrated) == ("autoregressive", FIM.name, False)
-    assert info.answers == ("line", "block", "edit")
+    assert (info.fills, info.rewrites, info.judges) == (True, False, False)
     assert 1 < info.characters_per_token < 5
     assert info.bytes > 1000

@@ -4,15 +4,15 @@ import pytest
 
 from mercury_engine.api import Members
 from tests.engine.autoregressive.models import engine, random_runtime
-from tests.engine.tiny import FLAT, STEEP, final, request
+from tests.engine.tiny import FLAT, STEEP, final, gap
 
 NAMES = ("width", "height", "with_name")
 HERE = Members("", NAMES, (0, 0, 0))
 
 
 def answered(members=(), marked="return self.$0\n", **options):
-    asked = request(marked, members=members, effort="medium", budget=12)
-    return final(engine(random_runtime(), **options), asked).spans[0]
+    asked = gap(marked, members=members, effort="medium", most_tokens=12)
+    return final(engine(random_runtime(), **options), asked)
 
 
 @pytest.mark.parametrize("costs", [FLAT, STEEP])

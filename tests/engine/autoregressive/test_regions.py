@@ -5,12 +5,12 @@ import math
 import pytest
 from msgspec import Struct
 
-from mercury_engine.api import EngineError
+from mercury_engine.api import EngineError, Region, Regions
 from mercury_engine.prompts.edits.asked import CUT, Refused
 from mercury_engine.prompts.pieces import Prompt, Special
 from mercury_engine.record import ModelRecord
 from tests.engine.autoregressive.models import TOKENIZER, Scripted, engine
-from tests.engine.tiny import request
+from tests.engine.tiny import gap
 
 RECORD = ModelRecord(name="tiny-edits", kind="next-edit", prompt="windows+qwen")
 WINDOW = "class Shape:\n    def area(self):\n        return self.width * self.height\n"
@@ -27,9 +27,8 @@ class Asked(Struct, frozen=True):
 class Windows:
     """The window, and the answer is the window anew."""
 
-    def ask(self, request, *, budget, count):
-        (span,) = request.spans
-        window = request.windows[span.window].text[span.start : span.end]
+    def ask(self, regions, *, budget, count):
+        window = regions.regions[0].old
         assert 0 < count(window) < budget
         return Asked(Prompt((window, Special("<|fim_middle|>")), most_tokens=90, copied=window))
 
@@ -39,9 +38,18 @@ def _formats(monkeypatch):
     monkeypatch.setattr("mercury_engine.autoregressive.asking.edit_format", lambda name: {"windows": Windows()}[name])
 
 
-def final(runtime, window=WINDOW, **options):
-    *_, last = engine(runtime, RECORD, **options).infill(request(f"[[{window}]]", mode="region"))
-    return last.spans[0]
+def regions(text=WINDOW, cursor=0):
+    return Regions(session="s", regions=(Region("shapes.py", "python", text),), cursor=cursor)
+
+
+def last_of(answers):
+    *_, last = answers
+    (rewritten,) = last.regions
+    return rewritten
+
+
+def final(runtime, **options):
+    return last_of(engine(runtime, RECORD, **options).rewrite(regions()))
 
 
 def check(says, expected, *, complete=True, changes=True, refused=""):
@@ -64,8 +72,8 @@ def test_unfinished_answer_leaves_window_as_it_is():
 
 
 def test_drafts_show_the_window_until_the_answer_is_whole():
-    drafts = engine(Scripted(RENAMED), RECORD, drafting=False).infill(request(f"[[{WINDOW}]]", mode="region"))
-    *before, last = (draft.spans[0].text for draft in drafts)
+    drafts = engine(Scripted(RENAMED), RECORD, drafting=False).rewrite(regions())
+    *before, last = (draft.regions[0].text for draft in drafts)
     assert set(before) == {WINDOW}
     assert last == RENAMED
 
@@ -89,28 +97,27 @@ def test_old_text_is_drafted():
 
 def test_model_with_both_formats_also_fills_gaps():
     answering = engine(Scripted("x = self.width\n"), RECORD)
-    assert answering.info().answers == ("line", "block", "edit", "region")
-    *_, last = answering.infill(request("x = $0\n"))
-    assert last.spans[0].text == "self.width"
+    assert (answering.info().fills, answering.info().rewrites) == (True, True)
+    *_, last = answering.fill(gap("x = $0\n"))
+    assert last.text == "self.width"
 
 
 def test_same_model_is_asked_in_another_format():
     fills = engine(Scripted(RENAMED), ModelRecord(name="tiny", kind="fim", prompt="qwen"))
     edits = fills.in_format(RECORD)
-    assert (fills.info().answers, edits.info().answers[-1]) == (("line", "block", "edit"), "region")
-    *_, last = edits.infill(request(f"[[{WINDOW}]]", mode="region"))
-    assert last.spans[0].text == RENAMED
-    with pytest.raises(EngineError, match="answers line, block, edit"):
-        list(fills.infill(request(f"[[{WINDOW}]]", mode="region")))
+    assert (fills.info().rewrites, edits.info().rewrites) == (False, True)
+    assert last_of(edits.rewrite(regions())).text == RENAMED
+    with pytest.raises(EngineError, match=r"tiny does not propose next edits.*model list"):
+        fills.rewrite(regions())
 
 
 def test_sweep_goes_on_from_the_line_of_the_cursor(monkeypatch):
     monkeypatch.undo()
     text = "def area(width):\n    return width * 2\n\n\nprint(area(3))\n"
-    asked = request(f"[[{text}]]", mode="region", cursor=text.index("    return"), edits=())
+    asked = regions(text, text.index("    return"))
     new = "    return width * height\n\n\nprint(area(3))\n"
     header = "updated/shapes.py:1:5\n"
     runtime = Scripted(f"{header}{text.partition(chr(10))[0]}\n{new}", middle=TOKENIZER.special("<|file_sep|>"))
-    *_, last = engine(runtime, ModelRecord(name="tiny-sweep", kind="next-edit", prompt="sweep-2")).infill(asked)
-    assert last.spans[0].text == text.replace("width * 2", "width * height")
-    assert last.spans[0].complete
+    last = last_of(engine(runtime, ModelRecord(name="tiny-sweep", kind="next-edit", prompt="sweep-2")).rewrite(asked))
+    assert last.text == text.replace("width * 2", "width * height")
+    assert last.complete

@@ -69,7 +69,7 @@ def test_slow_template_or_schema_does_not_hold_up_completions(engine, monkeypatc
     assert next(slow) is next(slow)
     assert next(given_up).text == ""
     given_up.close()
-    *_, completed = engine.infill(fakes.request("def area(w, h):\n    return $0\n"))
+    *_, completed = engine.fill(fakes.gap("def area(w, h):\n    return $0\n"))
     assert completed.final
     go.set()
     *_, last = slow

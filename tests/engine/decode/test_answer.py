@@ -1,38 +1,35 @@
 """An answer ends where it should, and what is shown is whole words of a text that is sure enough."""
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mercury_engine.api import Span
-from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer, Presentation
+from mercury_engine.decode.answer import DecodedAnswer, GapAnswer, Presentation
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import Calibration
-from mercury_engine.tokens.layout import Hole
 from mercury_engine.tokens.vocabulary import EOM
 from tests.engine.tiny import TOKENIZER
 
 
-def answer(text="", *, mode="line", part="", limit=64, ended=False):
-    found = HoleAnswer(TOKENIZER, Hole(0, part, ()), Span(0, 0, 0, mode), limit)
+def answer(text="", *, block=False, part="", limit=64, ended=False):
+    found = GapAnswer(TOKENIZER, part, limit, block=block, margin=0)
     for token in [*TOKENIZER.encode(part + text), *([EOM] if ended else [])]:
         if not found.done:
             found.add(Choice(token, 0.9))
     return found
 
 
-def shown(text, probability=0.99, *, old="", bar=0.3, asked=0.0, ended=True, least=0, probabilities=None, **options):
+def shown(text, probability=0.99, *, bar=0.3, asked=0.0, ended=True, least=0, probabilities=None, **options):
     found = answer(text, ended=ended, **options)
     decoded = found.decoded()
     sure = probabilities or [probability] * len(decoded.ids)
     presentation = Presentation(TOKENIZER, Calibration(), bar)
-    return presentation.show(found, DecodedAnswer(decoded.ids, sure, decoded.complete), old, least, bar=asked)
+    return presentation.show(found, DecodedAnswer(decoded.ids, sure, decoded.complete), least, bar=asked)
 
 
 def test_answer_ends_at_its_end_its_line_or_its_limit():
     assert answer("a = 1", ended=True).complete
     assert answer("a = 1\nb").ids == TOKENIZER.encode("a = 1\n")
-    assert answer("a\nb", mode="block", ended=True).complete
+    assert answer("a\nb", block=True, ended=True).complete
     cut = answer("a = b + c", limit=3)
     assert (cut.done, cut.complete, len(cut.ids)) == (True, False, 3)
 
@@ -45,7 +42,7 @@ def test_begun_word_is_spelled_and_not_shown():
 def test_line_is_shown_without_its_end():
     assert shown("print(a)\n", ended=False).text == "print(a)"
     assert shown("print(a)\r\n", ended=False).text == "print(a)"
-    assert shown("print(a)\n", mode="block").text == "print(a)\n"
+    assert shown("print(a)\n", block=True).text == "print(a)\n"
 
 
 def test_confidence_covers_every_token_but_the_end():
@@ -85,24 +82,9 @@ def test_alternative_is_shown_at_least_until_it_differs():
     assert len(shown("a.xyzzy", probability=0.05, least=len(ids) + 1).confidence) == len(ids)
 
 
-def test_text_is_replaced_whole_or_not_at_all():
-    assert shown("b", old="a", mode="edit").text == "b"
-    half = shown("b", old="a", mode="edit", ended=False)
-    assert (half.text, half.p_accept, half.complete) == ("a", 0.0, False)
-
-
-def test_replacing_old_text_may_be_judged_otherwise():
-    judge = Calibration(rewriting=Calibration(bias=-9.0))
-    found = answer("b", ended=True)
-    new, rewritten = (Presentation(TOKENIZER, judge, 0.0).show(found, found.decoded(), old) for old in ("", "a"))
-    assert new.p_accept > 0.5
-    assert rewritten.p_accept < 0.01
-
-
-@pytest.mark.parametrize("old", ["", "a = 1"])
-def test_saying_nothing_new_is_nothing_to_accept(old):
-    found = shown(old, old=old, mode="edit")
-    assert (found.text, found.p_accept, found.complete) == (old, 0.0, True)
+def test_nothing_is_nothing_to_accept():
+    found = shown("")
+    assert (found.text, found.p_accept, found.complete) == ("", 0.0, True)
 
 
 def test_half_a_character_is_not_shown():
@@ -110,11 +92,11 @@ def test_half_a_character_is_not_shown():
     found = answer("a")
     found.add(Choice(first_byte, 0.9))
     presentation = Presentation(TOKENIZER, Calibration(), 0.0)
-    assert presentation.show(found, found.decoded(), "").text == "a"
+    assert presentation.show(found, found.decoded()).text == "a"
 
 
 def inserted(text, margin):
-    found = HoleAnswer(TOKENIZER, Hole(0, "", []), Span(0, 0, 0, "block"), 64, margin=margin)
+    found = GapAnswer(TOKENIZER, "", 64, block=True, margin=margin)
     for token in TOKENIZER.encode(text):
         if not found.done:
             found.add(Choice(token, 0.9))
@@ -125,17 +107,16 @@ def test_block_is_complete_where_other_code_begins():
     found = inserted("return a\n\ndef other():\n    pass\n", 4)
     assert found.complete
     assert len(found.ids) < len(TOKENIZER.encode("return a\n\ndef other():\n"))
-    filled = Presentation(TOKENIZER, Calibration(), 0.0).show(found, found.decoded(), "")
+    filled = Presentation(TOKENIZER, Calibration(), 0.0).show(found, found.decoded())
     assert (filled.text, filled.complete) == ("return a", True)
     assert len(filled.confidence) == len(TOKENIZER.encode("return a"))
     assert not inserted("return a\n\n    b\n", 4).done
-    assert not inserted("return a\n\ndef other():\n", -1).done
 
 
 def test_going_round_in_circles_is_no_end_but_nothing_more_is_decoded():
     found = inserted("    use(one, two)\n" * 9, 4)
     assert (found.done, found.circles, found.complete) == (True, True, False)
-    filled = Presentation(TOKENIZER, Calibration(), 0.0).show(found, found.decoded(), "")
+    filled = Presentation(TOKENIZER, Calibration(), 0.0).show(found, found.decoded())
     assert (filled.text, filled.complete) == ("    use(one, two)\n", False)
 
 
@@ -147,22 +128,22 @@ TEXTS = st.lists(PIECES, min_size=1, max_size=6).map("".join)
 @example(" = \nself", [1.0, 0.25, *[1.0] * 38], 0.5, False)
 def test_answer_that_is_given_up_would_show_nothing_more(text, probabilities, bar, ended):
     presentation = Presentation(TOKENIZER, Calibration(), 0.45)
-    found = HoleAnswer(TOKENIZER, Hole(0, "", ()), Span(0, 0, 0, "block"), 64, margin=4)
+    found = GapAnswer(TOKENIZER, "", 64, block=True, margin=4)
     given_up = None
     for token, probability in zip([*TOKENIZER.encode(text), *([EOM] if ended else [])], probabilities, strict=False):
         if found.done:
             break
         found.add(Choice(token, probability))
         if given_up is None and not presentation.may_show(found, bar):
-            given_up = presentation.show(found, found.decoded(), "", bar=bar)
-    shown = presentation.show(found, found.decoded(), "", bar=bar)
+            given_up = presentation.show(found, found.decoded(), bar=bar)
+    shown = presentation.show(found, found.decoded(), bar=bar)
     if given_up is not None and (given_up.p_accept >= bar or shown.p_accept >= bar):
         assert shown == given_up
 
 
 def test_answer_is_not_given_up_at_blanks_that_may_be_outside_of_it():
     presentation = Presentation(TOKENIZER, Calibration(), 0.45)
-    found = HoleAnswer(TOKENIZER, Hole(0, "", ()), Span(0, 0, 0, "block"), 64, margin=4)
+    found = GapAnswer(TOKENIZER, "", 64, block=True, margin=4)
     for token in TOKENIZER.encode("self.width"):
         found.add(Choice(token, 0.99))
     found.add(Choice(*TOKENIZER.encode("\n"), 0.05))

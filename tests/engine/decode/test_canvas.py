@@ -41,13 +41,12 @@ def test_slots_see_all_slots_of_their_canvas_but_the_anchor_sees_none():
     assert not any(same(plain[slot], other[slot]) for slot in range(1, 8))
 
 
-def test_siblings_see_each_other_and_other_canvases_do_not():
-    for group, sees in ((0, True), (-1, False)):
-        plain = predictions([73, 74], [Canvas(0, masked(8), group), Canvas(1, masked(8), group)])[1]
-        for number in range(2):
-            canvases = [Canvas(i, changed(masked(8), 3) if i == number else masked(8), group) for i in range(2)]
-            other = predictions([73, 74], canvases)[1]
-            assert same(plain[1 - number][1], other[1 - number][1]) != sees
+def test_canvases_do_not_see_each_other():
+    plain = predictions([73, 74], [Canvas(0, masked(8)), Canvas(1, masked(8))])[1]
+    for number in range(2):
+        canvases = [Canvas(i, changed(masked(8), 3) if i == number else masked(8)) for i in range(2)]
+        other = predictions([73, 74], canvases)[1]
+        assert same(plain[1 - number][1], other[1 - number][1])
 
 
 def test_canvas_sees_what_stands_up_to_its_anchor_and_nothing_behind():

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Slot
 from mercury_engine.decode.frames import Frames, slots_of
-from tests.engine.tiny import asked_by_heart, engine, final, learnt_runtime, random_runtime, request
+from tests.engine.tiny import asked_by_heart, engine, final, gap, learnt_runtime, random_runtime
 
 
 def check(spellings, expected, typed=b""):
@@ -32,45 +32,38 @@ def test_character_stands_where_its_last_byte_is():
 def test_slot_that_held_another_token_was_revised():
     frames = Frames()
     texts = [("a", ""), ("b", "c"), ("b", "c"), ("b",), ("b", "d")]
-    seen = [[slot.revised for slot in frames.next(0, map(Slot, each))] for each in texts]
+    seen = [[slot.revised for slot in frames.next(map(Slot, each))] for each in texts]
     assert seen == [[False, False], [True, False], [True, False], [True], [True, True]]
-    assert not frames.next(1, [Slot("x")])[0].revised
 
 
 @pytest.mark.parametrize("effort", ["instant", "low", "medium", "high"])
-@pytest.mark.parametrize("mode", ["line", "block"])
-def test_watching_changes_no_answer_and_the_settled_slots_are_the_answer(effort, mode):
+@pytest.mark.parametrize("block", [False, True])
+def test_watching_changes_no_answer_and_the_settled_slots_are_the_answer(effort, block):
     marked = "a = 1\nreturn self.wi$0\n"
-    asked = request(marked, mode=mode, budget=12, effort=effort)
-    drafts = list(engine(random_runtime()).infill(replace(asked, slots=True)))
-    unwatched = final(engine(random_runtime()), asked).spans[0]
+    asked = gap(marked, block=block, most_tokens=12, effort=effort)
+    drafts = list(engine(random_runtime()).fill(replace(asked, slots=True)))
+    unwatched = final(engine(random_runtime()), asked)
     assert not unwatched.slots
-    last = drafts[-1].spans[0]
+    last = drafts[-1]
     assert last.text == unwatched.text
     shown = "".join(slot.text for slot in last.slots)
     assert shown.partition("\ufffd")[0].startswith(last.text)
     if effort != "instant":
         assert all(slot.settled for slot in last.slots)
-    settled = [sum(slot.settled for slot in draft.spans[0].slots) for draft in drafts]
+    settled = [sum(slot.settled for slot in draft.slots) for draft in drafts]
     assert effort == "high" or settled == sorted(settled)
 
 
 def test_masks_stand_for_what_is_to_be_drafted_while_the_context_is_read():
-    first = next(engine(random_runtime()).infill(request("x = 1\n" * 90 + "y$0", slots=True)))
-    assert [slot.text for slot in first.spans[0].slots] == [""] * 15
+    first = next(engine(random_runtime()).fill(gap("x = 1\n" * 90 + "y$0", slots=True)))
+    assert [slot.text for slot in first.slots] == [""] * 15
 
 
 @pytest.mark.slow
 def test_watchers_see_every_slot_of_a_canvas_before_it_is_verified():
-    asked, (answer,) = asked_by_heart()[0]
-    first, *_, last = engine(learnt_runtime()).infill(replace(asked, slots=True))
-    drafted = first.spans[0].slots
+    asked, answer = asked_by_heart()[0]
+    first, *_, last = engine(learnt_runtime()).fill(replace(asked, slots=True))
+    drafted = first.slots
     assert sum(slot.settled for slot in drafted) == 1 < len(drafted)
     assert "".join(slot.text for slot in drafted) == answer
-    assert all(slot.settled for slot in last.spans[0].slots)
-
-
-def test_answers_have_their_own_slots():
-    last = final(engine(random_runtime()), request("a = [[]]\nb = [[]]\n", effort="medium", budget=12, slots=True))
-    for filled in last.spans:
-        assert "".join(slot.text for slot in filled.slots).startswith(filled.text)
+    assert all(slot.settled for slot in last.slots)

@@ -212,7 +212,7 @@ def test_acceptance_starts_at_a_prior_moves_with_what_is_seen_and_forgets():
     assert acceptance.of(evidence) == pytest.approx(before, abs=0.02)
 
 
-def test_length_of_answers_is_learned_by_mode():
+def test_length_of_answers_is_learned_by_kind():
     acceptance = Acceptance()
     for _ in range(100):
         acceptance.answered("line", 30)

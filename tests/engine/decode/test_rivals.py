@@ -12,15 +12,15 @@ from mercury_engine.model.config import TINY
 from mercury_engine.tokens.layout import freeze, lay_out
 from mercury_engine.tokens.prefix import Prefix
 from tests.engine.autoregressive import models as added
-from tests.engine.tiny import BUDGET, TOKENIZER, engine, final, random_runtime, request
+from tests.engine.tiny import BUDGET, TOKENIZER, engine, final, gap, random_runtime
 
 EFFORTS = ("low", "medium", "high")
 HERE = Members("", ("width", "height", "with_name"), (0, 0, 0))
 
 
 def answered(members=(), effort="low", marked="return self.$0\n"):
-    asked = request(marked, members=members, effort=effort, invoked=True)
-    return final(added.engine(added.random_runtime()), asked).spans[0].text
+    asked = gap(marked, members=members, effort=effort, invoked=True)
+    return final(added.engine(added.random_runtime()), asked).text
 
 
 @pytest.mark.parametrize("effort", EFFORTS)
@@ -31,14 +31,14 @@ def test_answer_begins_with_name_that_exists(effort):
 
 def test_names_only_end_an_answer_while_typing():
     writes = added.Scripted("return self.colour")
-    assert final(added.engine(writes), request("return self.$0\n")).spans[0].text == "colour"
-    assert final(added.engine(writes), request("return self.$0\n", members=(HERE,))).spans[0].text == ""
+    assert final(added.engine(writes), gap("return self.$0\n")).text == "colour"
+    assert final(added.engine(writes), gap("return self.$0\n", members=(HERE,))).text == ""
 
 
 def test_names_only_end_answers_of_a_model_of_ours():
-    asked = request("return self.$0\n")
-    assert final(engine(random_runtime()), asked).spans[0].text
-    assert final(engine(random_runtime()), replace(asked, members=(HERE,))).spans[0].text == ""
+    asked = gap("return self.$0\n")
+    assert final(engine(random_runtime()), asked).text
+    assert final(engine(random_runtime()), replace(asked, members=(HERE,))).text == ""
 
 
 def test_most_used_name_wins_among_likeliest():
@@ -50,7 +50,7 @@ def test_most_used_name_wins_among_likeliest():
 def test_names_that_need_not_follow_take_part_at_higher_efforts():
     scope = Members("", ("width", "height"), (10**12, 0), role="scope")
     named = [
-        KnownNames.of(TOKENIZER, request("x = $0", members=(scope,), effort=effort, invoked=True), " ")
+        KnownNames.of(TOKENIZER, gap("x = $0", members=(scope,), effort=effort, invoked=True), " ")
         for effort in EFFORTS
     ]
     token = TOKENIZER.encode(" width")[0]
@@ -78,9 +78,9 @@ def test_name_that_model_is_sure_of_needs_no_comparison():
 
 
 def test_names_side_by_side_have_the_probabilities_that_each_has_alone():
-    asked, runtime = request("return self.$0\n"), random_runtime()
+    asked, runtime = gap("return self.$0\n"), random_runtime()
     row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
-    prefix = Prefix(row.ids, row.positions)
+    prefix = Prefix.stream(row.ids)
     chooser = Chooser(TOKENIZER, TINY.vocabulary)
     candidates = [NameCandidate(tuple(TOKENIZER.encode("." + name))) for name in HERE.names]
     together = rivals(candidates, np.zeros(TINY.vocabulary, np.float32), b".", chooser)

@@ -192,7 +192,7 @@ def test_layouts_that_make_the_same_rows_take_the_place_of_one():
 def remembering(*answers):
     place = Place()
     for before, text in answers:
-        place.remember([PastAnswer(before, text, True)])
+        place.remember(PastAnswer(before, text, True))
     return [(answered.before, answered.text) for answered in place.past_answers]
 
 

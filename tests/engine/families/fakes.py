@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.api import Gap
 from mercury_engine.families.family import Family
 from mercury_engine.families.progress import Encoded, FamilyModel
 from mercury_engine.families.vocabulary import FamilyVocabulary
@@ -143,11 +143,11 @@ class ScriptedRuntime:
         return logits
 
 
-def request(marked, *, mode="line", budget=32, path="shapes.py", session="s", **fields):
-    """A completion at `$0`."""
-    at = marked.index("$0")
-    window = Window(path, "python", marked.replace("$0", "", 1))
-    return InfillRequest(session=session, windows=(window,), spans=(Span(0, at, at, mode, budget),), **fields)
+def gap(marked, *, most_tokens=32, path="shapes.py", session="s", **fields):
+    """The gap at `$0`."""
+    before, _, after = marked.partition("$0")
+    place = {"path": path, "language": "python", "before": before, "after": after}
+    return Gap(session=session, **place, most_tokens=most_tokens, **fields)
 
 
 def model_of(family, script, **options):

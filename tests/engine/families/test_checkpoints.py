@@ -20,7 +20,7 @@ from mercury_engine.model.silent_openvino import ov
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 from tests.engine.families.checkpoints import CHECKPOINTS, SIZES, as_llada, write
-from tests.engine.families.fakes import request
+from tests.engine.families.fakes import gap
 
 TOLERANCE = 2e-5
 CPU = Resources(device="cpu", threads=1)
@@ -46,15 +46,14 @@ def test_from_files_to_an_answer(name, tmp_path):
     family = family_for(config, tokenizer.added, checkpoint)
     assert family == family_named(name)
     engine = open_family(tmp_path, record(name), CPU)
-    asked = request("def area(self):\n    return sel$0\n\n", mode=family.answers[-1], budget=16)
-    drafts = list(engine.infill(asked))
+    asked = gap("def area(self):\n    return sel$0\n\n", block=True, most_tokens=16)
+    drafts = list(engine.fill(asked))
     assert drafts[-1].final
     assert len(drafts) > 2
     assert engine.info().model == "m"
-    *_, again = engine.infill(asked)
-    for span, before in zip(again.spans, drafts[-1].spans, strict=True):
-        assert span.text == before.text, "what is still encoded changes no answer"
-        assert span.confidence == pytest.approx(before.confidence, rel=1e-5)
+    *_, again = engine.fill(asked)
+    assert again.text == drafts[-1].text, "what is still encoded changes no answer"
+    assert again.confidence == pytest.approx(drafts[-1].confidence, rel=1e-5)
 
 
 @pytest.mark.parametrize("precision", ["int8", "int4"])
@@ -62,7 +61,7 @@ def test_as_it_is_added(precision, tmp_path):
     write(tmp_path, "dreamon")
     convert(tmp_path, tmp_path / "added", precision)
     engine = open_family(tmp_path / "added", record("dreamon"), CPU)
-    *_, last = engine.infill(request("def area(self):\n    return $0\n", budget=16))
+    *_, last = engine.fill(gap("def area(self):\n    return $0\n", most_tokens=16))
     assert last.final
     assert engine.info().bytes > 0
 
@@ -91,9 +90,9 @@ def test_logits_of_a_gap_are_those_of_the_whole_sequence(name, opened, tmp_path,
     model = model_of(runtime, name, tmp_path)
     before, after = [3, 9, 27, 81], [5, 25, 125]
     for encoded in (None, Encoded(runtime.cache())):
-        gap = CanvasGap(model, Around(before, after, b""), Slots(model.vocabulary, 6, limit=6), encoded)
-        first, second = gap.read(), gap.read()
-        expected = published(*torch_and_transformers, tmp_path, name, [*before, *gap.slots.ids, *after])[4:10]
+        canvas = CanvasGap(model, Around(before, after, b""), Slots(model.vocabulary, 6, limit=6), encoded)
+        first, second = canvas.read(), canvas.read()
+        expected = published(*torch_and_transformers, tmp_path, name, [*before, *canvas.slots.ids, *after])[4:10]
         np.testing.assert_allclose(first, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
         np.testing.assert_allclose(second, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
 

@@ -6,7 +6,7 @@ from mercury_engine.api import EngineError, Members
 from mercury_engine.families.engine import FamilyEngine
 from mercury_engine.families.family import FAMILIES, family_named
 from mercury_engine.record import ModelRecord
-from tests.engine.families.fakes import ScriptedRuntime, request, tokenizer_of
+from tests.engine.families.fakes import ScriptedRuntime, gap, tokenizer_of
 
 MARKED = "def area(self):\n$0\n\n"
 BODY = "return self.width *\n        self.height"
@@ -52,18 +52,18 @@ PROMPTS = {
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_prompts_are_as_published(family):
     engine, runtime = engine_of(family.name, says("a = [\n1"))
-    list(engine.infill(request("a = [\n$0\n]\n", mode=family.answers[0])))
+    list(engine.fill(gap("a = [\n$0\n]\n", block=family.length == "continue")))
     masked = next(sequence for sequence in runtime.sequences if runtime.ids.mask in sequence)
     assert spelled(runtime, masked) == PROMPTS[family.name]
 
 
-def check(name, marked, text, expected, *, mode="line", **fields):
+def check(name, marked, text, expected, **fields):
     """The last draft for a model that would write `text` before the cursor, and on."""
     engine, runtime = engine_of(name, says(text))
-    *_, last = engine.infill(request(marked, mode=mode, **fields))
+    *_, last = engine.fill(gap(marked, **fields))
     assert last.final
-    assert last.spans[0].text == expected
-    return last.spans[0], runtime
+    assert last.text == expected
+    return last, runtime
 
 
 def test_answer_ends_before_name_that_cannot_exist():
@@ -83,31 +83,31 @@ def test_line_ends_at_its_end():
 def test_insertion_into_a_line_is_short():
     for marked, size in (("a(\n$0\n", 16), ("(\n$0)\n", 8)):
         engine, runtime = engine_of("tiny-a2d", says("x"))
-        next(engine.infill(request(marked)))
+        next(engine.fill(gap(marked)))
         assert runtime.sequences[0].count(runtime.ids.mask) == size
 
 
 def test_begun_word_is_not_part_of_answer():
     check("open-dcoder", "    return sel$0\n", "    return self.width\n" + "x" * 20, "f.width")
-    check("sdar", "    return sel$0\n", "    return self.width", "f.width", mode="block")
+    check("sdar", "    return sel$0\n", "    return self.width", "f.width", block=True)
 
 
 def test_block_goes_on_until_family_ends_it():
     for family in ("sdar", "fast-dllm-v2", "stable-diffcoder", "tiny-a2d-bd3lm"):
-        filled, _ = check(family, MARKED, "def area(self):\n" + BODY, BODY, mode="block", budget=64)
+        filled, _ = check(family, MARKED, "def area(self):\n" + BODY, BODY, block=True, most_tokens=64)
         assert filled.complete
 
 
 def test_overlong_answer_ends_with_a_whole_word():
-    filled, _ = check("sdar", "a =\n$0", "a =\n" + "12 45 7890" * 5, "12 45", mode="block", budget=10)
+    filled, _ = check("sdar", "a =\n$0", "a =\n" + "12 45 7890" * 5, "12 45", block=True, most_tokens=10)
     assert not filled.complete
 
 
 def test_unsure_answer_is_unlikely_to_be_accepted():
     engine, _ = engine_of("open-dcoder", says("a\nbcdefghijklmnopqr", 0.5))
-    *_, last = engine.infill(request("a\n$0\n", budget=8, effort="high"))
-    assert last.spans[0].text
-    assert last.spans[0].p_accept < 0.1
+    *_, last = engine.fill(gap("a\n$0\n", most_tokens=8, effort="high"))
+    assert last.text
+    assert last.p_accept < 0.1
     assert not engine.info().calibrated
 
 
@@ -115,26 +115,26 @@ def test_hopeless_answer_is_given_up():
     counts = []
     for effort in ("low", "medium"):
         engine, runtime = engine_of("open-dcoder", says("a\n" + "123456789" * 3, 0.5))
-        *_, last = engine.infill(request("a\n$0\n", budget=16, effort=effort, bar=0.75))
+        *_, last = engine.fill(gap("a\n$0\n", most_tokens=16, effort=effort, bar=0.75))
         counts.append(len(runtime.rows))
-        assert last.spans[0].p_accept < 0.1
+        assert last.p_accept < 0.1
     assert counts[0] < counts[1]
 
 
 def test_drafts_grow_one_forward_at_a_time():
     engine, runtime = engine_of("tiny-a2d", says("a =\n" + "123456789" * 9))
     lengths = []
-    for step, draft in enumerate(engine.infill(request("a =\n$0\n", effort="high", budget=16)), 1):
+    for step, draft in enumerate(engine.fill(gap("a =\n$0\n", effort="high", most_tokens=16)), 1):
         assert draft.step == step
         assert draft.final or len(runtime.rows) == step
-        lengths.append(len(draft.spans[0].text))
+        lengths.append(len(draft.text))
     assert lengths == sorted(lengths)
     assert len(lengths) > 5
 
 
 def test_closed_answer_stops():
     engine, runtime = engine_of("dream", says("a =\n" + "123456789" * 9))
-    answering = engine.infill(request("a =\n$0\n", effort="high"))
+    answering = engine.fill(gap("a =\n$0\n", effort="high"))
     next(answering)
     next(answering)
     answering.close()
@@ -144,28 +144,23 @@ def test_closed_answer_stops():
 def test_passed_deadline_ends_the_answer():
     ticks = iter(range(1000))
     engine, runtime = engine_of("dream", says("a =\n" + "1" * 99), clock=lambda: next(ticks))
-    *_, last = engine.infill(request("a =\n$0\n", effort="high", deadline_ms=9000.0))
+    *_, last = engine.fill(gap("a =\n$0\n", effort="high", deadline_ms=9000.0))
     assert last.final
     assert len(runtime.rows) < 6
 
 
-def test_request_that_a_family_cannot_answer_stays_as_it_is():
-    engine, runtime = engine_of("sdar", says(""))
-    (last,) = engine.infill(request(MARKED, mode="line"))
-    assert last.final
-    assert last.spans[0].p_accept == 0
-    assert not runtime.rows
-    assert engine.info().answers == ("block",)
-    assert "only suggests blocks" in engine.info().notes[0]
+def test_family_that_continues_says_so_and_fills_lines_too():
+    check("sdar", MARKED, "def area(self):\nreturn self.width\n\ndef x", "return self.width")
+    engine, _ = engine_of("sdar", says(""))
+    assert "sees nothing after the cursor" in engine.info().notes[0]
     engine, _ = engine_of("dream", says(""))
-    assert engine.info().answers == ("line", "block")
     assert not engine.info().notes
 
 
 def test_as_much_around_the_cursor_as_there_is_room_for():
     marked = "before = 1\n" * 80 + "$0\n" + "after = 2\n" * 80
     engine, runtime = engine_of("dreamon", says(""), context=200)
-    next(engine.infill(request(marked, budget=32)))
+    next(engine.fill(gap(marked, most_tokens=32)))
     (sequence,) = runtime.sequences
     assert 140 < len(sequence) <= 200
     read = spelled(runtime, sequence)
@@ -178,11 +173,11 @@ def test_as_much_around_the_cursor_as_there_is_room_for():
 def test_typing_reads_only_what_is_new():
     text = "".join(f"a{number} = {number}\n" for number in range(40))
     engine, runtime = engine_of("sdar", says(text))
-    list(engine.warm(request(text[:200] + "$0", mode="block")))
+    list(engine.warm(gap(text[:200] + "$0", block=True)))
     assert sum(runtime.rows) > 150
     runtime.rows.clear()
     for size in (201, 202, 203):
-        answering = engine.infill(request(text[:size] + "$0", mode="block"))
+        answering = engine.fill(gap(text[:size] + "$0", block=True))
         next(answering)
         answering.close()
     assert max(runtime.rows) <= 4
@@ -191,10 +186,10 @@ def test_typing_reads_only_what_is_new():
 
 def test_answers_that_take_turns_are_the_same():
     engine, _ = engine_of("fast-dllm-v2", says("def area(self):\n" + BODY))
-    turns = [engine.infill(request(MARKED, mode="block", budget=64)) for _ in range(2)]
+    turns = [engine.fill(gap(MARKED, block=True, most_tokens=64)) for _ in range(2)]
     drafts = [list(pair) for pair in zip(*turns, strict=True)]
     assert drafts[-1][0] == drafts[-1][1]
-    assert drafts[-1][0].spans[0].text == BODY
+    assert drafts[-1][0].text == BODY
 
 
 def test_tokenizer_of_another_model_is_refused():
@@ -209,30 +204,30 @@ def test_tokenizer_of_another_model_is_refused():
 
 def test_another_answer():
     engine, _ = engine_of("open-dcoder", says("a\nbcdefghijklmnopqr"))
-    drafts = [list(engine.infill(request("a\n$0\n", budget=8, seed=seed)))[-1] for seed in range(2)]
-    assert drafts[0].spans[0].text != drafts[1].spans[0].text
+    drafts = [list(engine.fill(gap("a\n$0\n", most_tokens=8, seed=seed)))[-1] for seed in range(2)]
+    assert drafts[0].text != drafts[1].text
 
 
-@pytest.mark.parametrize(("name", "mode"), [("dream", "line"), ("dreamon", "line"), ("sdar", "block")])
-def test_watchers_see_which_slots_are_still_masked(name, mode):
+@pytest.mark.parametrize(("name", "block"), [("dream", False), ("dreamon", False), ("sdar", True)])
+def test_watchers_see_which_slots_are_still_masked(name, block):
     engine, _ = engine_of(name, says("return self.width\n", 0.6))
-    drafts = list(engine.infill(request("return sel$0\n", mode=mode, budget=16, effort="medium", slots=True)))
-    frames = [draft.spans[0].slots for draft in drafts]
+    drafts = list(engine.fill(gap("return sel$0\n", block=block, most_tokens=16, effort="medium", slots=True)))
+    frames = [draft.slots for draft in drafts]
     assert any(not slot.text for frame in frames for slot in frame)
-    assert drafts[-1].spans[0].text.rstrip() == "f.width"
+    assert drafts[-1].text.rstrip() == "f.width"
     assert "".join(slot.text for slot in frames[-1]).startswith("f.width")
     assert all(slot.settled == bool(slot.text) for frame in frames for slot in frame)
-    for draft in engine.infill(request("return sel$0\n", mode=mode, budget=16)):
-        assert not draft.spans[0].slots
+    for draft in engine.fill(gap("return sel$0\n", block=block, most_tokens=16)):
+        assert not draft.slots
 
 
 def test_text_around_gap_is_encoded_ahead():
     engine, runtime = engine_of("dream", says("a =\n" + "x" * 99))
-    assert len(list(engine.warm(request("a =\n" * 20 + "$0\n")))) == 1
+    assert len(list(engine.warm(gap("a =\n" * 20 + "$0\n")))) == 1
     warmed = runtime.rows.pop()
-    list(engine.infill(request("a =\n" * 20 + "$0\n")))
+    list(engine.fill(gap("a =\n" * 20 + "$0\n")))
     assert max(runtime.rows) < warmed
     runtime.rows.clear()
-    assert list(engine.warm(request("a =\n" * 20 + "$0\n", effort="high"))) == []
-    list(engine.infill(request("a =\n" * 20 + "$0\n", effort="high")))
+    assert list(engine.warm(gap("a =\n" * 20 + "$0\n", effort="high"))) == []
+    list(engine.fill(gap("a =\n" * 20 + "$0\n", effort="high")))
     assert min(runtime.rows) >= warmed - 16, "with high effort each forward reads everything"

@@ -20,7 +20,7 @@ from mercury_engine.record import ModelRecord
 from tests.engine.autoregressive.models import CONFIG, FIM, Scripted, engine
 from tests.engine.families import fakes
 from tests.engine.families.fakes import ListCache
-from tests.engine.tiny import request
+from tests.engine.tiny import gap
 
 LONG = msgspec.structs.replace(CONFIG, context=131_072)
 MIB = 1 << 20
@@ -97,14 +97,14 @@ def check_promise(room, work):
 def test_completions_give_back_what_they_were_promised(what):
     runtime = scripted("x = self")
     room = Room(runtime, FIM.name)
-    check_promise(room, getattr(engine(runtime, room=room), what)(request("a = 1\n" * 900 + "x = $0\n")))
+    check_promise(room, getattr(engine(runtime, room=room), what)(gap("a = 1\n" * 900 + "x = $0\n")))
 
 
 @pytest.mark.parametrize(("what", "effort"), [("infill", "low"), ("infill", "high"), ("warm", "low")])
 @pytest.mark.parametrize("name", ["dream", "sdar"])
 def test_diffusion_models_give_back_what_they_were_promised(name, what, effort):
     room, answering = diffusing(name)
-    asked = fakes.request("a = 1\n" * 90 + "$0", mode="block", effort=effort)
+    asked = fakes.request("a = 1\n" * 90 + "$0", block=True, effort=effort)
     check_promise(room, getattr(answering, what)(asked))
 
 
@@ -180,12 +180,12 @@ def test_cache_says_what_it_takes_while_it_grows(cache_of):
 def test_completions_and_reading_ahead_are_refused_before_any_reading():
     runtime = scripted("x = self")
     answering = engine(runtime, room=Room(runtime, FIM.name, 5_500_000, 5 << 20))
-    *_, last = answering.infill(request("x = $0\n", budget=4))
+    *_, last = answering.fill(gap("x = $0\n", most_tokens=4))
     assert last.final
     runtime.reads.clear()
     for work in (answering.infill, answering.warm):
         with pytest.raises(TooLongError, match=rf"{FIM.name}: \d+ tokens .*leaves 5 MiB.* raise it to \d+, send less"):
-            list(work(request("a = 1\n" * 900 + "x = $0\n")))
+            list(work(gap("a = 1\n" * 900 + "x = $0\n")))
     assert runtime.reads == []
 
 
@@ -194,5 +194,5 @@ def test_diffusion_models_refuse_in_the_same_words(name):
     room, refusing = diffusing(name, 2000)
     for work in (refusing.infill, refusing.warm):
         with pytest.raises(TooLongError, match=r"tiny: \d+ tokens and an answer take [12] MiB"):
-            list(work(fakes.request("a = 1\n" * 90 + "$0", mode="block")))
+            list(work(fakes.request("a = 1\n" * 90 + "$0", block=True)))
     assert room.runtime.rows == []

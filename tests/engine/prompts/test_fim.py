@@ -7,11 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.api import EngineError
 from mercury_engine.prompts.dialects import DIALECTS, dialect_named
 from mercury_engine.prompts.fim import by_words, edit_lines, fim_prompt, whole_head
 from mercury_engine.prompts.pieces import Special, joined
-from tests.engine.prompts.examples import GOLDEN, count, request
+from tests.engine.prompts.examples import GOLDEN, count, gap
 
 SORT = "def quicksort(arr):\n    $0\n    return left + right"
 FILES = [("src/item.py", "class Item:\n    price = 0"), ("src/tax.py", "RATE = 0.2")]
@@ -25,14 +24,14 @@ PUBLISHED = re.findall(
 
 
 def prompt(name, asked, *, budget=1000, split=whole_head, suffix_lines=None):
-    span, dialect = asked.spans[0], dialect_named(name)
-    return fim_prompt(dialect, asked, span, budget=budget, count=count, split=split, suffix_lines=suffix_lines)
+    dialect = dialect_named(name)
+    return fim_prompt(dialect, asked, budget=budget, count=count, split=split, suffix_lines=suffix_lines)
 
 
 @pytest.mark.parametrize(("dialect", "alone", "among"), PUBLISHED, ids=lambda part: part.partition("<")[0][:12])
 def test_prompt_has_the_published_form(dialect, alone, among):
-    assert prompt(dialect, request(SORT, path="")).text == alone
-    assert prompt(dialect, request(CART, snippets=FILES, edits=EDITS)).text == among
+    assert prompt(dialect, gap(SORT, path="")).text == alone
+    assert prompt(dialect, gap(CART, snippets=FILES, edits=EDITS)).text == among
 
 
 def test_every_dialect_has_a_published_form():
@@ -40,32 +39,22 @@ def test_every_dialect_has_a_published_form():
 
 
 def test_path_helps_models_that_were_trained_with_it():
-    assert prompt("starcoder", request("$0")).text.endswith(
-        "<file_sep><fim_prefix>src/cart.py\n<fim_suffix><fim_middle>"
-    )
-    assert prompt("glm", request("$0")).text == "<|code_prefix|><|code_suffix|><|code_middle|>"
+    assert prompt("starcoder", gap("$0")).text.endswith("<file_sep><fim_prefix>src/cart.py\n<fim_suffix><fim_middle>")
+    assert prompt("glm", gap("$0")).text == "<|code_prefix|><|code_suffix|><|code_middle|>"
 
 
 def test_special_tokens_are_pieces_and_texts_are_joined():
-    pieces = prompt("codestral", request(CART, snippets=FILES)).pieces
+    pieces = prompt("codestral", gap(CART, snippets=FILES)).pieces
     assert pieces[0] == "<s>"
     assert [type(piece) for piece in pieces[1:]] == [Special, str, Special, str]
 
 
 def test_answer_begins_with_typed_text_and_ends_at_stops():
-    typed = prompt("qwen", request("x = so$0\n"), split=by_words)
+    typed = prompt("qwen", gap("x = so$0\n"), split=by_words)
     assert (typed.forced, typed.stops, typed.stop_tokens[:2]) == (" so", ("\n",), ("<|endoftext|>", "<|file_sep|>"))
     assert typed.text.endswith("x =<|fim_suffix|>\n<|fim_middle|>")
     assert typed.most_tokens == 64 + count(" so")
-    assert prompt("qwen", request("def f():$0\n", mode="block")).stops == ()
-    rewritten = prompt("qwen", request("a\n«b\n»c$0\n", mode="edit"))
-    assert rewritten.text.endswith("<|fim_prefix|>a\n<|fim_suffix|>c\n<|fim_middle|>")
-    assert (rewritten.copied, rewritten.forced) == ("b\n", "")
-
-
-def test_region_is_not_a_gap():
-    with pytest.raises(EngineError, match="use a next-edit model"):
-        prompt("qwen", request("a$0", mode="region"))
+    assert prompt("qwen", gap("def f():$0\n", block=True)).stops == ()
 
 
 @pytest.mark.parametrize(
@@ -87,25 +76,25 @@ def test_last_word_is_taken_back(head, kept, forced):
 @pytest.mark.parametrize(("name", "lines", "held"), [("qwen", 12, 12), ("codestral", 64, 64), ("qwen", None, 100)])
 def test_suffix_has_as_many_lines_as_engine_reads(name, lines, held):
     after = "".join(f"line{i}\n" for i in range(100))
-    assert prompt(name, request(f"$0\n{after}"), budget=4000, suffix_lines=lines).text.count("line") == held
+    assert prompt(name, gap(f"$0\n{after}"), budget=4000, suffix_lines=lines).text.count("line") == held
 
 
 def test_suffix_has_a_quarter_of_budget():
     after = "".join(f"line{i}\n" for i in range(100))
-    text = prompt("qwen", request(f"$0\n{after}"), budget=400).text
+    text = prompt("qwen", gap(f"$0\n{after}"), budget=400).text
     assert 80 < count(text.partition("<|fim_suffix|>")[2].removesuffix("<|fim_middle|>")) <= 100
 
 
 def test_best_snippets_that_fit_are_chosen():
     snippets = [("best.py", "a " * 50), ("long.py", "b " * 500), ("good.py", "c " * 50)]
-    text = prompt("qwen", request("$0", snippets=snippets), budget=500).text
+    text = prompt("qwen", gap("$0", snippets=snippets), budget=500).text
     assert "long.py" not in text
     assert text.index("good.py") < text.index("best.py")
 
 
 def test_lines_before_gap_are_cut_at_multiples_of_sixteen():
     before = "".join(f"line {i}\n" for i in range(100))
-    text = prompt("qwen", request(f"{before}$0"), budget=200).text
+    text = prompt("qwen", gap(f"{before}$0"), budget=200).text
     first = int(text.split("<|fim_prefix|>line ")[1].split("\n")[0])
     assert first % 16 == 0
     assert first > 0
@@ -113,7 +102,7 @@ def test_lines_before_gap_are_cut_at_multiples_of_sixteen():
 
 def test_edit_being_typed_is_left_out():
     edits = [("src/cart.py", 1, "b\n", "b = 1\n"), ("src/cart.py", 0, "x = \n", "x = y\n")]
-    text = prompt("qwen", request("a\nb = 1\nx = y$0\n", edits=edits)).text
+    text = prompt("qwen", gap("a\nb = 1\nx = y$0\n", edits=edits)).text
     assert "+b = 1" in text
     assert "+x = y" not in text
 
@@ -128,7 +117,7 @@ def test_edit_being_typed_is_left_out():
     ],
 )
 def test_edit_is_shown_as_changed_lines(before, after, lines):
-    asked = request("$0", edits=[("a.py", 3, before, after)])
+    asked = gap("$0", edits=[("a.py", 3, before, after)])
     assert edit_lines(asked.edits[0]) == lines
 
 
@@ -146,7 +135,7 @@ LINES = st.lists(st.text("ab(){}=+ \t\nß字", max_size=80), max_size=60).map("\
 )
 @example(dialect=DIALECTS[0], before="x " * 2000, after="y " * 2000, snippet="", edits=[], budget=200)
 def test_never_over_the_budget(dialect, before, after, snippet, edits, budget):
-    asked = request(f"{before}$0{after}", snippets=[("a.py", snippet), ("b.py", after)], edits=edits)
+    asked = gap(f"{before}$0{after}", snippets=[("a.py", snippet), ("b.py", after)], edits=edits)
     built = prompt(dialect.name, asked, budget=budget, split=by_words)
     used = sum(1 if isinstance(piece, Special) else count(piece) for piece in built.pieces)
     assert used <= budget
@@ -173,7 +162,7 @@ def test_typing_adds_to_the_prompt_and_changes_nothing_before(name):
     heads = []
     for end in range(len(TYPED)):
         edits = [("m1.py", 3, "a\n", "b\n"), ("src/cart.py", 150, "\n", TYPED[:end].rpartition("\n")[2] + "\n")]
-        asked = request(f"{before}{TYPED[:end]}$0{after}", snippets=snippets, edits=edits)
+        asked = gap(f"{before}{TYPED[:end]}$0{after}", snippets=snippets, edits=edits)
         heads.append(until_the_gap(prompt(name, asked, budget=1200, split=by_words), dialect))
     moved = sum(not new.startswith(old) for old, new in pairwise(heads))
     assert moved <= 3, f"read again as a whole {moved} times in {len(TYPED)} keys"

@@ -1,4 +1,4 @@
-from mercury_engine.api import Edit, InfillRequest, Span, Window
+from mercury_engine.api import Edit, Proposal, Region
 from mercury_engine.prompts.proposal import ProposalPrompt, diffs, proposal_prompt
 
 EDIT = Edit("area.py", 4, "print(w)\n", "print(width)\n", above="w = 1\n", below="done()\n")
@@ -7,11 +7,9 @@ HEADER = "diff --git a/area.py b/area.py\n--- a/area.py\n+++ b/area.py\n"
 
 def check(old: str, new: str, expected: ProposalPrompt) -> None:
     above, below = "one = 1\n", "three = 3\nfour = 4\n"
-    window = Window("area.py", "python", f"{above}{old}{below}", first_line=8)
-    span = Span(0, len(above), len(above + old), "proposal", text=new)
-    request = InfillRequest(session="s", windows=(window,), spans=(span,), edits=(EDIT,))
-    assert proposal_prompt(request, span) == expected
-    assert [*diffs(request.edits)] == EDITS
+    region = Region("area.py", "python", old, above, below, first_line=8)
+    assert proposal_prompt(Proposal(region, new)) == expected
+    assert [*diffs((EDIT,))] == EDITS
 
 
 EDITS = [f"{HEADER}@@ -4,3 +4,3 @@\n w = 1\n-print(w)\n+print(width)\n done()\n"]

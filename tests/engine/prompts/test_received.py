@@ -7,7 +7,7 @@ from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.prompts.fim import fim_prompt, whole_head
 from mercury_engine.prompts.received import ReceivedGap, ReceivedRegion, edit_in, received
 from mercury_engine.prompts.received.parts import edits_in
-from tests.engine.prompts.examples import count, request
+from tests.engine.prompts.examples import count, gap, window
 
 WRITTEN = [each for each in FORMATS if not each.name.startswith("sweep")] + [INCEPTION_EDIT]
 TEXTS = [
@@ -29,7 +29,7 @@ def named(value):
 @pytest.mark.parametrize("form", WRITTEN, ids=named)
 @pytest.mark.parametrize("text", TEXTS)
 def test_region_is_read_as_written_and_answered_as_its_model_would(form, text):
-    asked = form.ask(request(text, mode="region", edits=[("b.py", 7, "x\n", "")]), budget=4000, count=count)
+    asked = form.ask(window(text, edits=[("b.py", 7, "x\n", "")]), budget=4000, count=count)
     found = (edit_in if form is INCEPTION_EDIT else received)(asked.prompt.text)
     assert isinstance(found, ReceivedRegion)
     assert found.path == "src/cart.py"
@@ -46,21 +46,21 @@ def test_region_is_read_as_written_and_answered_as_its_model_would(form, text):
 @pytest.mark.parametrize("form", [each for each in WRITTEN if each.name != "zeta"], ids=named)
 def test_related_files_are_read(form):
     wanted = Snippet("util.py", "def a():\n    pass")
-    asked = form.ask(request("x = $0\n", mode="region", snippets=[("util.py", wanted.text)]), budget=4000, count=count)
+    asked = form.ask(window("x = $0\n", snippets=[("util.py", wanted.text)]), budget=4000, count=count)
     assert (edit_in if form is INCEPTION_EDIT else received)(asked.prompt.text).snippets == (wanted,)
 
 
 @pytest.mark.parametrize(("new", "old"), [("\nx = 1\n", "x = 1\n"), ("x = 1\n\n", "x = 1\n"), ("", "x = 1\n")])
 def test_leading_and_trailing_blank_lines_are_kept(new, old):
-    asked = FORMATS[0].ask(request(old + "$0y\n", mode="region"), budget=4000, count=count)
+    asked = FORMATS[0].ask(window(old + "$0y\n"), budget=4000, count=count)
     assert asked.read(received(asked.prompt.text).answer(new + "y\n"), True) == new + "y\n"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=named)
 @pytest.mark.parametrize("text", TEXTS)
 def test_gap_is_read_as_written(dialect, text):
-    asked = request(text, path="")
-    prompt = fim_prompt(dialect, asked, asked.spans[0], budget=4000, count=count, split=whole_head)
+    asked = gap(text, path="")
+    prompt = fim_prompt(dialect, asked, budget=4000, count=count, split=whole_head)
     prefix, _, suffix = text.partition("$0")
     found = received(prompt.text)
     assert prefix.endswith(found.prefix)
@@ -71,8 +71,8 @@ def test_gap_is_read_as_written(dialect, text):
 @pytest.mark.parametrize("dialect", [each for each in DIALECTS if each.name not in TOKENLESS], ids=named)
 def test_files_beside_a_gap_are_read(dialect):
     snippets = [("util.py", "def a():\n    pass"), ("other.py", "def b():\n    pass")]
-    asked = request("x = $0\n", snippets=snippets)
-    prompt = fim_prompt(dialect, asked, asked.spans[0], budget=4000, count=count, split=whole_head)
+    asked = gap("x = $0\n", snippets=snippets)
+    prompt = fim_prompt(dialect, asked, budget=4000, count=count, split=whole_head)
     found = received(prompt.text)
     assert (found.path, found.prefix, found.suffix) == ("src/cart.py", "x = ", "\n")
     assert [(each.path, each.text.strip()) for each in found.snippets] == snippets[::-1]

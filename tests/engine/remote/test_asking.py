@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from mercury_engine.api import Diagnostic, Edit, EngineError, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Diagnostic, Edit, EngineError, Gap, Region, Regions, Snippet
 from mercury_engine.prompts.edits import FORMATS, edit_format
 from mercury_engine.prompts.edits.asked import EditPrompt
 from mercury_engine.prompts.edits.chat import CHAT_EDIT
@@ -30,11 +29,12 @@ CHAT = protocol_named("chat")
 SECRET = 'API_KEY = "sk-1234567890abcdef1234"\n'
 
 
-def region(text=WINDOW, cursor=CURSOR, **fields) -> InfillRequest:
-    window = Window("shapes.py", "python", text)
-    return InfillRequest(
-        session="s", windows=(window,), spans=(Span(0, 0, len(text), "region"),), cursor=cursor, **fields
-    )
+def region(text=WINDOW, cursor=CURSOR, **fields) -> Regions:
+    return Regions(session="s", regions=(Region("shapes.py", "python", text),), cursor=cursor, **fields)
+
+
+def gap(before, after="", **fields) -> Gap:
+    return Gap(session="s", path="shapes.py", language="python", before=before, after=after, **fields)
 
 
 def heard(text: str, end="stop") -> StreamedText:
@@ -43,10 +43,19 @@ def heard(text: str, end="stop") -> StreamedText:
     return said
 
 
+def attempt_at(form, asked):
+    (attempt,) = asking.rewriting(CHAT, form, asking.masked_regions(asked), asked, address="", budget=8192)
+    return attempt
+
+
+def shown(attempt, answer: str, end="stop"):
+    rewrites = attempt.show(heard(answer, end))
+    return rewrites and rewrites.regions[0]
+
+
 def rewritten(form, answer: str, asked=None, end="stop"):
-    true = asked or region()
-    (attempt,) = asking.rewriting(CHAT, form, asking.masked(true), true, true.spans[0], address="", budget=8192)
-    return attempt, attempt.show(heard(answer, end))
+    attempt = attempt_at(form, asked or region())
+    return attempt, shown(attempt, answer, end)
 
 
 FUNCTIONS = "def area(w, h):\n    return w * h\n" + "".join(f"\n\ndef f{n}():\n    return {n}\n" for n in range(8))
@@ -71,14 +80,14 @@ CHANGED = FUNCTIONS.replace("w * h", "abs(w * h)")
 def test_rewrite_that_repeats_old_text_is_whole(form, before, lines, expected):
     said = before + CHANGED[: len("".join(CHANGED.splitlines(keepends=True)[:lines])) + 3]
     asked = region(FUNCTIONS, FUNCTIONS.index("w * h"))
-    (attempt,) = asking.rewriting(CHAT, form, asked, asked, asked.spans[0], address="", budget=8192)
-    filled = attempt.show(heard(said, ""))
+    attempt = attempt_at(form, asked)
+    filled = shown(attempt, said, "")
     assert (filled and filled.text) == expected
 
 
 def test_blocks_that_name_their_ends_do_not_end_early():
     form, asked = edit_format("zeta-2.1"), region(FUNCTIONS, FUNCTIONS.index("w * h"))
-    (attempt,) = asking.rewriting(CHAT, form, asked, asked, asked.spans[0], address="", budget=8192)
+    attempt = attempt_at(form, asked)
     assert attempt.show(heard(f"<|marker_1|>\n{CHANGED}<|marker_2|>\n", "")) is None
 
 
@@ -87,9 +96,9 @@ def test_lines_that_stand_twice_do_not_show_where_a_rewrite_is():
     changed = text.replace("a = 0", "a = 9")
     asked = region(text, 0)
     form = edit_format("zeta-2")
-    (attempt,) = asking.rewriting(CHAT, form, asked, asked, asked.spans[0], address="", budget=8192)
-    assert attempt.show(heard("".join(changed.splitlines(keepends=True)[:4]), "")) is None
-    assert attempt.show(heard("".join(changed.splitlines(keepends=True)[:8]), "")).text == changed
+    attempt = attempt_at(form, asked)
+    assert shown(attempt, "".join(changed.splitlines(keepends=True)[:4]), "") is None
+    assert shown(attempt, "".join(changed.splitlines(keepends=True)[:8]), "").text == changed
 
 
 LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "", "    c", "}", "d()", "e()"]), min_size=1, max_size=12)
@@ -185,7 +194,7 @@ def test_rewrite_of_secret_is_none():
 
 
 def masked(text: str) -> str:
-    return asking.masked(region(text, 0)).windows[0].text
+    return asking.masked_regions(region(text, 0)).regions[0].old
 
 
 def test_everything_is_masked():
@@ -194,31 +203,39 @@ def test_everything_is_masked():
         edits=(Edit("k.py", 0, SECRET, SECRET, SECRET, SECRET, True),),
         diagnostics=(Diagnostic("k.py", 0, 0, SECRET),),
     )
-    assert "sk-" not in repr(asking.masked(asked))
+    assert "sk-" not in repr(asking.masked_regions(asked))
 
 
 def test_private_key_is_masked_around_an_edit():
     line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n"
-    asked = asking.masked(region(edits=(Edit("id.pem", 9, "a\n", "b\n", 3 * line, line + "d = 1\n"),)))
+    asked = asking.masked_regions(region(edits=(Edit("id.pem", 9, "a\n", "b\n", 3 * line, line + "d = 1\n"),)))
     assert asked.edits[0].above == 3 * ("*" * 52 + "\n")
     assert asked.edits[0].below == "*" * 52 + "\nd = 1\n"
 
 
 def test_answer_that_copies_mask_is_none():
-    asked = replace(region(SECRET + 'KEY = "'), spans=(Span(0, len(SECRET) + 7, len(SECRET) + 7, "line"),))
-    (attempt, *_) = asking.gap(
-        protocol_named("mistral"), asking.masked(asked), asked, asked.spans[0], address="", budget=2048
-    )
+    asked = asking.masked_gap(gap(SECRET + 'KEY = "'))
+    mistral = protocol_named("mistral")
+    (attempt, *_) = asking.filling_unprompted(mistral, asked, hides=True, address="", budget=2048)
     assert attempt.show(heard("***********")).p_accept == 0
     assert attempt.show(heard("other")).p_accept > 0
+
+
+def test_secret_around_the_cursor_is_masked_on_both_sides():
+    before, _, after = SECRET.partition("7890")
+    asked = asking.masked_gap(gap(before, after))
+    assert (len(asked.before), len(asked.after)) == (len(before), len(after))
+    assert "sk-" not in asked.before
+    assert "abcdef" not in asked.after
 
 
 # Prompts that the server puts together
 
 
 def test_files_stand_before_the_prompt_where_the_model_was_trained_so():
-    asked = replace(region(snippets=(Snippet("units.py", "INCH = 2.54"),)), spans=(Span(0, CURSOR, CURSOR, "line"),))
-    (attempt,) = asking.gap(protocol_named("mistral"), asked, asked, asked.spans[0], address="there", budget=2048)
+    asked = gap(WINDOW[:CURSOR], WINDOW[CURSOR:], snippets=(Snippet("units.py", "INCH = 2.54"),))
+    mistral = protocol_named("mistral")
+    (attempt,) = asking.filling_unprompted(mistral, asked, hides=False, address="there", budget=2048)
     assert attempt.ask.prompt == f"+++++ units.py\nINCH = 2.54\n\n+++++ shapes.py\n{WINDOW[:CURSOR]}"
     assert attempt.ask.suffix == WINDOW[CURSOR:]
     assert attempt.sent.endswith("of shapes.py and 1 snippet to there")
@@ -227,8 +244,8 @@ def test_files_stand_before_the_prompt_where_the_model_was_trained_so():
 def test_long_windows_are_cut_at_lines():
     text = "".join(f"line {number}\n" for number in range(2000))
     at = text.index("line 1000\n")
-    asked = replace(region(text, at), spans=(Span(0, at, at, "line"),))
-    (attempt,) = asking.gap(protocol_named("deepseek"), asked, asked, asked.spans[0], address="", budget=512)
+    deepseek, asked = protocol_named("deepseek"), gap(text[:at], text[at:])
+    (attempt,) = asking.filling_unprompted(deepseek, asked, hides=False, address="", budget=512)
     assert len(attempt.ask.prompt) + len(attempt.ask.suffix) < 512 * 3
     assert attempt.ask.prompt.startswith("line ")
     assert attempt.ask.prompt.endswith("line 999\n")
@@ -244,19 +261,14 @@ def test_format_refuses_its_own_marks():
 
 
 def test_answer_is_over_where_nothing_more_belongs_to_it_although_only_its_start_is_shown():
-    head = "def area(w, h):\n    return"
-    asked = InfillRequest(
-        session="s",
-        windows=(Window("shapes.py", "python", head + "\n"),),
-        spans=(Span(0, len(head), len(head), "block"),),
-        bar=0.5,
-    )
-    (attempt,) = asking.gap(protocol_named("llama-infill"), asked, asked, asked.spans[0], address="", budget=8192)
+    asked = gap("def area(w, h):\n    return", "\n", block=True, bar=0.5)
+    llama = protocol_named("llama-infill")
+    (attempt,) = asking.filling_unprompted(llama, asked, hides=False, address="", budget=8192)
     stream = StreamedText()
     stream.add(Event(" w", log_probs=(-0.05,)))
     attempt.show(stream)
     assert not stream.is_enough
     stream.add(Event(" * h", log_probs=(-3.0,)))
     stream.add(Event("\n\n\ndef volume(", log_probs=(-0.05,)))
-    shown = attempt.show(stream)
-    assert (shown.text, shown.complete, stream.is_enough) == (" w", False, True)
+    draft = attempt.show(stream)
+    assert (draft.text, draft.complete, stream.is_enough) == (" w", False, True)

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.harness.servers import SECONDS, FakeServer, document, free_port, lines_of, serving, streamed
-from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Edit, EngineError, Gap, Region, Regions, Snippet
 from mercury_engine.prompts.cut import cut
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import asking
@@ -20,10 +20,13 @@ from mercury_engine.remote.http import HttpClient
 BEFORE, AFTER = "def area(w, h):\n    return ", "\n\nprint(area(2, 3))\n"
 
 
-def request(before=BEFORE, after=AFTER, mode="line", **fields) -> InfillRequest:
-    at = len(before)
-    fields = {"windows": (Window("shapes.py", "python", before + after),), "cursor": at} | fields
-    return InfillRequest(session="s", spans=(Span(0, at, at, mode, 32),), **fields)
+def gap(before=BEFORE, after=AFTER, **fields) -> Gap:
+    place = {"path": "shapes.py", "language": "python", "before": before, "after": after}
+    return Gap(session="s", **place, most_tokens=32, **fields)
+
+
+def regions(text=BEFORE + "w * h" + AFTER, **fields) -> Regions:
+    return Regions(session="s", regions=(Region("shapes.py", "python", text),), cursor=len(BEFORE), **fields)
 
 
 def record(server: FakeServer | str, protocol="llama", prompt="qwen", **fields) -> ModelRecord:
@@ -59,14 +62,20 @@ def against(answers, protocol="llama", prompt="qwen", **fields):
 
 
 def answer(engine, asked=None):
-    *_, last = engine.infill(asked or request())
+    *_, last = engine.fill(asked or gap())
     assert last.final
     return last
 
 
+def rewritten(engine, asked=None):
+    *_, last = engine.rewrite(asked or regions())
+    assert last.final
+    return last.regions[0]
+
+
 def refusal(engine, asked=None) -> str:
     with pytest.raises(EngineError) as raised:
-        list(engine.infill(asked or request()))
+        list(engine.fill(asked or gap()))
     return str(raised.value)
 
 
@@ -119,8 +128,8 @@ def test_raw_prompts(protocol):
     path, shape = SHAPES[protocol]
     with against({path: shape}, protocol) as (server, engine):
         last = answer(engine)
-        assert last.spans[0].text == "w * h"
-        assert last.spans[0].complete
+        assert last.text == "w * h"
+        assert last.complete
         (body,) = server.bodies
         assert body["prompt"].startswith("<|fim_prefix|>") or "<|fim_prefix|>def area" in body["prompt"]
         assert body["prompt"].endswith("<|fim_middle|>")
@@ -131,7 +140,7 @@ def test_raw_prompts(protocol):
 def test_prompts_that_the_server_puts_together(protocol):
     path, shape = GAPS[protocol]
     with against({path: shape}, protocol, "") as (server, engine):
-        assert answer(engine).spans[0].text == "w * h"
+        assert answer(engine).text == "w * h"
         assert "def area" in json.dumps(server.bodies[0])
         assert "fim" not in json.dumps(server.bodies[0])
 
@@ -149,7 +158,7 @@ def test_fast_reading_server_reads_more_of_what_follows(seconds, lines):
             return SLICE_SECONDS
 
         for _ in range(2):
-            list(engine.infill(request(after=after), wait=wait))
+            list(engine.fill(gap(after=after), wait=wait))
         assert [body["prompt"].count("line") for body in server.bodies] == [12, lines]
 
 
@@ -170,8 +179,8 @@ def test_answers_may_cost_money_where_a_key_is_shown_to_somebody_else(address, k
 
 def test_drafts_grow_and_steps_without_news_repeat_the_last_one():
     with against({"/completion": llama(" w", " *", " h")}) as (_server, engine):
-        drafts = list(engine.infill(request()))
-        texts = list(dict.fromkeys(draft.spans[0].text for draft in drafts))
+        drafts = list(engine.fill(gap()))
+        texts = list(dict.fromkeys(draft.text for draft in drafts))
         assert all("w * h".startswith(text) for text in texts)
         for one, other in pairwise(drafts[:-1]):
             assert one is other or one.step < other.step
@@ -184,13 +193,13 @@ def test_complete_answer_is_not_waited_for():
         server.hold(line)
 
     with against({"/completion": on_and_on}) as (server, engine):
-        assert answer(engine).spans[0].text == "w * h"
+        assert answer(engine).text == "w * h"
         assert server.left.wait(5)
 
 
 def test_closing_reaches_the_server():
     with against({"/completion": lambda line, asked: server.hold(line)}) as (server, engine):
-        drafts = engine.infill(request())
+        drafts = engine.fill(gap())
         while not server.asked:
             next(drafts)
         drafts.close()
@@ -199,19 +208,19 @@ def test_closing_reaches_the_server():
 
 def test_several_requests_at_once():
     with against({"/completion": llama(" w", " * h")}) as (_server, engine):
-        running = [engine.infill(request()) for _ in range(4)]
+        running = [engine.fill(gap()) for _ in range(4)]
         last = {}
         while len(last) < 4:
             for number, drafts in enumerate(running):
                 if number not in last and (draft := next(drafts)).final:
-                    last[number] = draft.spans[0].text
+                    last[number] = draft.text
         assert list(last.values()) == ["w * h"] * 4
 
 
 def test_begun_word_is_taken_back_and_must_come_again():
     answers = {"/completion": llama(" wid", "th * h")}
     with against(answers) as (server, engine):
-        assert answer(engine, request(BEFORE + "wi")).spans[0].text == "dth * h"
+        assert answer(engine, gap(BEFORE + "wi")).text == "dth * h"
         assert "return<|fim_suffix|>" in server.bodies[0]["prompt"]
 
 
@@ -220,20 +229,20 @@ def test_begun_word_that_does_not_come_again_is_asked_from_the_cursor():
         llama("dth" if "return wi<|fim_suffix|>" in asked.json["prompt"] else " h")(line, asked)
 
     with against({"/completion": unwilling}) as (server, engine):
-        assert answer(engine, request(BEFORE + "wi")).spans[0].text == "dth"
+        assert answer(engine, gap(BEFORE + "wi")).text == "dth"
         assert len(server.asked) == 2
 
 
 def test_p_accept_follows_the_log_probabilities():
     for prob, sure in ((-0.01, True), (-1.0, False)):
         with against({"/completion": llama(" w", " * h", prob=prob)}) as (_, engine):
-            (filled,) = answer(engine).spans
+            filled = answer(engine)
             assert (filled.p_accept > engine.info().bar) == sure
             assert len(filled.confidence) == 2
-            (start,) = answer(engine, replace(request(), bar=0.3)).spans
+            start = answer(engine, gap(bar=0.3))
             assert start.text == ("w * h" if sure else "w")
     with against(dict([SHAPES["ollama"]]), "ollama") as (_server, engine):
-        assert 0.25 < answer(engine).spans[0].p_accept < 0.5
+        assert 0.25 < answer(engine).p_accept < 0.5
         assert not engine.info().calibrated
 
 
@@ -241,7 +250,7 @@ def test_sent_request_is_reported():
     edits = (Edit("shapes.py", 0, "def area(w):\n    pass", "def area(w, h):\n    pass"),)
     snippets = (Snippet("units.py", "INCH = 2.54\n"),)
     with against({"/completion": llama(" w")}) as (server, engine):
-        sent = answer(engine, request(snippets=snippets, edits=edits)).sent
+        sent = answer(engine, gap(snippets=snippets, edits=edits)).sent
         size = len(server.bodies[0]["prompt"])
         assert sent == f"{size:,} characters of shapes.py, 1 snippet and 1 edit to {server.address}"
 
@@ -249,44 +258,41 @@ def test_sent_request_is_reported():
 def test_code_with_special_tokens_is_not_sent():
     with against({"/completion": llama("x")}) as (server, engine):
         for text in ("STOP = '<|fim_middle|>'\n", "EOS = '<|endoftext|>'\n"):
-            assert text.split("'")[1] in refusal(engine, request(text + BEFORE))
+            assert text.split("'")[1] in refusal(engine, gap(text + BEFORE))
         assert server.asked == []
         assert engine.info().notes == ()
 
 
 def test_answer_broken_off_for_another_is_not_whole():
     with against({"/v1/completions": streamed(OPENAI)}, "openai") as (_, engine):
-        (filled,) = answer(engine).spans
+        filled = answer(engine)
         assert (filled.text, filled.complete) == ("w * h", False)
 
 
 def test_empty_answer_is_unlikely():
     with against({"/completion": llama()}) as (_server, engine):
-        (filled,) = answer(engine, request("x = 1")).spans
+        filled = answer(engine, gap("x = 1"))
         assert (filled.text, filled.p_accept) == ("", 0.0)
 
 
-def test_unsupported_requests_are_refused():
+def test_unsupported_questions_are_refused():
     with against({}) as (_server, engine):
-        assert engine.info().answers == ("line", "block")
-        edit = replace(request(), spans=(Span(0, 0, 3, "edit"),))
-        assert "theirs answers line, block: it cannot be asked for edit" in refusal(engine, edit)
-        two = replace(request(), spans=(Span(0, 0, 0, "line"), Span(0, 5, 5, "line")))
-        assert "one place at a time" in refusal(engine, two)
-
-
-def region() -> InfillRequest:
-    text = BEFORE + "w * h" + AFTER
-    return replace(request(), windows=(Window("shapes.py", "python", text),), spans=(Span(0, 0, len(text), "region"),))
+        assert (engine.info().fills, engine.info().rewrites) == (True, False)
+        with pytest.raises(EngineError, match=r"theirs does not propose next edits.*`mercury-ls model list`"):
+            engine.rewrite(regions())
+    with against({}, "openai", "zeta-2") as (_server, engine):
+        two = Regions(session="s", regions=(Region("a.py", "python", "x"),) * 2, cursor=0)
+        with pytest.raises(EngineError, match="one window at a time"):
+            engine.rewrite(two)
 
 
 def test_next_edit_model_behind_server_rewrites_regions():
     new = "def area(w, h):\n    return w * h  # square metres\n\nprint(area(2, 3))\n"
     shape = streamed([{"choices": [{"text": new, "finish_reason": "stop"}]}])
     with against({"/v1/completions": shape}, "openai", "zeta-2") as (server, engine):
-        assert engine.info().answers == ("region",)
-        last = answer(engine, region())
-        assert last.spans[0].text == new
+        assert (engine.info().fills, engine.info().rewrites) == (False, True)
+        last = rewritten(engine)
+        assert last.text == new
         assert "<[fim-suffix]>" in server.bodies[0]["prompt"]
 
 
@@ -295,10 +301,10 @@ def test_inceptions_next_edits_are_a_chat():
     shape = document({"object": "chat.completion", "choices": [{"message": {"role": "assistant", "content": said}}]})
     fills = {"/v1/fim/completions": GAPS["inception"][1]}
     with against({"/v1/edit/completions": shape, **fills}, "inception", "", model="mercury-edit-2") as (server, engine):
-        assert engine.info().answers == ("line", "block", "region")
-        assert answer(engine).spans[0].text == "w * h"
+        assert (engine.info().fills, engine.info().rewrites) == (True, True)
+        assert answer(engine).text == "w * h"
         server.asked.clear()
-        assert answer(engine, region()).spans[0].text == BEFORE + "h * w" + AFTER
+        assert rewritten(engine).text == BEFORE + "h * w" + AFTER
         (message,) = server.bodies[0]["messages"]
         assert "<|code_to_edit|>\ndef area(w, h):" in message["content"]
 
@@ -309,8 +315,8 @@ def test_next_edits_of_a_server_that_only_chats():
         [{"choices": [{"delta": {"content": said}}]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}]
     )
     with against({"/v1/chat/completions": shape}, "chat", "") as (server, engine):
-        assert engine.info().answers == ("region",)
-        assert answer(engine, region()).spans[0].text == BEFORE + "h * w" + AFTER
+        assert (engine.info().fills, engine.info().rewrites) == (False, True)
+        assert rewritten(engine).text == BEFORE + "h * w" + AFTER
         (message,) = server.bodies[0]["messages"]
         assert "<|edit_this|>\ndef area(w, h):" in message["content"]
 
@@ -319,7 +325,7 @@ def test_secrets_do_not_leave_the_machine():
     secret = 'API_KEY = "sk-1234567890abcdef1234"\n'
     for address, leaves in (("http://127.0.0.1:1", False), ("https://models.example.org", True)):
         with engine_for(record(address)) as engine:
-            attempt = next(engine._attempts(request(secret + BEFORE)))
+            attempt = next(engine._ahead(gap(secret + BEFORE)))
             assert ("sk-1234" in attempt.ask.prompt) != leaves
             assert attempt.show(StreamedText()).text == ""
 
@@ -340,7 +346,7 @@ def test_server_that_comes_up_later_is_found():
         assert refusal(engine).endswith("asked again in 2 s")
         with serving({"/completion": llama(" w")}, port=port):
             clock.now += 2.1
-            assert answer(engine).spans[0].text == "w"
+            assert answer(engine).text == "w"
             assert engine.info().notes == ()
 
 
@@ -391,7 +397,7 @@ def test_picky_server_is_asked_plainly(refusal):
 
     with against({"/v1/completions": picky}, "openai") as (server, engine):
         for _ in range(2):
-            assert answer(engine).spans[0].text == "w * h"
+            assert answer(engine).text == "w * h"
         streamed_ones = [each for each in server.bodies if "stream" in each]
         assert ["logprobs" in each for each in streamed_ones] == [True, False, False]
         assert engine.info().notes == ()
@@ -412,9 +418,9 @@ def test_smaller_context_than_known_is_learned(tells_streams):
             streamed([], done=False)(line, asked)
 
     with against({"/v1/completions": small}, "openai") as (server, engine):
-        assert answer(engine, request(LONG + BEFORE)).spans[0].text == "w * h"
+        assert answer(engine, gap(LONG + BEFORE)).text == "w * h"
         asked = len(server.asked)
-        assert answer(engine, request(LONG + BEFORE)).spans[0].text == "w * h"
+        assert answer(engine, gap(LONG + BEFORE)).text == "w * h"
         assert len(server.asked) == asked + 1
         assert "logprobs" in server.bodies[-1]
         assert engine.info().context_tokens == 1024
@@ -483,24 +489,24 @@ def endless(text):
     return answer
 
 
-@pytest.mark.parametrize("mode", ["line", "block"])
+@pytest.mark.parametrize("block", [False, True])
 @pytest.mark.parametrize("text", ["x", "((((", "x " * 500, "y" * 9999, "\n", "    x = 1\n", "", "ab\u00e9\n\n\n"])
-def test_answer_without_end_is_not_listened_to(monkeypatch, mode, text):
+def test_answer_without_end_is_not_listened_to(monkeypatch, block, text):
     shown = []
     monkeypatch.setattr(asking, "cut", lambda *texts, **how: shown.append(len(texts[1])) or cut(*texts, **how))
     with against({"/completion": endless(text)}) as (_server, engine):
         if text:
-            answer(engine, request(mode=mode))
+            answer(engine, gap(block=block))
             assert max(shown) <= (32 + 8) * 64
         else:
-            assert "it goes on and on without any text" in refusal(engine, request(mode=mode))
+            assert "it goes on and on without any text" in refusal(engine, gap(block=block))
 
 
 def test_list_of_models_without_end_is_given_up():
     dribble = lambda line, asked: (line.head(), line.chunk("{"), line.is_left())  # noqa: E731
     clock = Clock()
     with serving({"/v1/models": dribble}) as server, engine_for(record(server, model="m"), clock=clock) as engine:
-        drafts = engine.infill(request())
+        drafts = engine.fill(gap())
         next(drafts)
         clock.now += 121
         with pytest.raises(EngineError, match="is too slow"):
@@ -537,7 +543,7 @@ def test_slow_server_is_given_up_at_the_deadline():
     with serving({"/completion": slow}) as server, engine_for(record(server), clock=clock) as engine:
         for ends in (lambda drafts: drafts.close(), too_late):
             assert engine.info().notes == ()
-            drafts = engine.infill(request(deadline_ms=500))
+            drafts = engine.fill(gap(deadline_ms=500))
             next(drafts)
             clock.now += 0.46
             ends(drafts)
@@ -549,11 +555,6 @@ def test_slow_server_is_given_up_at_the_deadline():
 
 FUNCTIONS = "def area(w, h):\n    return w * h\n" + "".join(f"\n\ndef f{n}():\n    return {n}\n" for n in range(8))
 CHANGED = FUNCTIONS.replace("w * h", "abs(w * h)")
-
-
-def rewrite(**fields) -> InfillRequest:
-    span = Span(0, 0, len(FUNCTIONS), "region")
-    return replace(request(**fields), windows=(Window("shapes.py", "python", FUNCTIONS),), spans=(span,))
 
 
 def holding(server: FakeServer, text: str):
@@ -572,8 +573,8 @@ def holding(server: FakeServer, text: str):
 def test_rewrite_that_is_back_in_old_text_is_hung_up_on():
     with serving({}) as server, engine_for(record(server, "openai", "zeta-2")) as engine:
         server.answers["/v1/completions"], _ = holding(server, "".join(CHANGED.splitlines(keepends=True)[:10]))
-        last = answer(engine, rewrite())
-        assert (last.spans[0].text, last.spans[0].complete) == (CHANGED, True)
+        last = rewritten(engine, regions(FUNCTIONS))
+        assert (last.text, last.complete) == (CHANGED, True)
         assert server.left.wait(SECONDS)
 
 
@@ -585,14 +586,14 @@ def test_rewrite_streaming_past_its_deadline_is_reported_as_slow(lines, is_shown
         for _ in range(2):
             written = "".join(CHANGED.splitlines(keepends=True)[:lines])
             server.answers["/v1/completions"], has_said = holding(server, written)
-            drafts = engine.infill(rewrite(deadline_ms=500))
+            drafts = engine.rewrite(regions(FUNCTIONS, deadline_ms=500))
             next(drafts)
             assert has_said.wait(SECONDS)
             for _ in range(5):
                 next(drafts)
             clock.now += 0.46
             if is_shown:
-                assert [*drafts][-1].spans[0].text == CHANGED
+                assert [*drafts][-1].regions[0].text == CHANGED
             else:
                 with pytest.raises(EngineError, match=r"first text after 0\.0 s"):
                     next(drafts)
@@ -605,7 +606,7 @@ def test_wrong_model_is_named_with_existing_ones():
         with engine_for(record(server, model="qwen2.5-coder-1.5b")) as engine:
             assert "has no model 'qwen2.5-coder-1.5b'; it has llama-3, phi-4" in refusal(engine)
         with engine_for(record(server, model="phi-4")) as engine:
-            assert answer(engine).spans[0].text == "w"
+            assert answer(engine).text == "w"
             answer(engine)
         assert [each.path for each in server.asked].count("/v1/models") == 2
 
@@ -613,7 +614,7 @@ def test_wrong_model_is_named_with_existing_ones():
 def test_server_with_another_model_of_the_same_kind_will_do():
     has = document({"data": [{"id": "Qwen2.5-Coder-7B-Q8_0.gguf"}]})
     with against({"/v1/models": has, "/completion": llama(" w")}, model="qwen2.5-coder-1.5b") as (_server, engine):
-        assert answer(engine).spans[0].text == "w"
+        assert answer(engine).text == "w"
 
 
 def test_server_with_several_models_goes_by_their_names():
@@ -623,7 +624,7 @@ def test_server_with_several_models_goes_by_their_names():
         with engine_for(record(server, model="qwen2.5-coder-1.5b")) as engine:
             assert "has no model 'qwen2.5-coder-1.5b'; it has qwen-a, llama-3" in refusal(engine)
         with engine_for(record(server, model="qwen-a")) as engine:
-            assert answer(engine).spans[0].text == "w"
+            assert answer(engine).text == "w"
             assert server.bodies[-1]["model"] == "qwen-a"
 
 
@@ -647,7 +648,7 @@ def test_after_a_failure_the_model_is_looked_for_again():
 
 def test_warming_reads_the_prompt_and_nothing_else():
     with against({"/completion": llama(" w")}) as (server, engine):
-        list(engine.warm(request()))
+        list(engine.warm(gap()))
         answer(engine)
         warm, asked = server.bodies
         assert warm["n_predict"] == 0
@@ -656,9 +657,9 @@ def test_warming_reads_the_prompt_and_nothing_else():
 
 def test_warming_a_server_that_is_gone_says_so_in_the_notes():
     with engine_for(record(f"http://127.0.0.1:{free_port()}")) as engine:
-        list(engine.warm(request()))
+        list(engine.warm(gap()))
         assert "does not answer" in engine.info().notes[0]
-        list(engine.warm(request()))
+        list(engine.warm(gap()))
 
 
 def test_servers_elsewhere_need_https_and_leave():

@@ -131,7 +131,7 @@ def test_key_is_wanted_and_given(monkeypatch):
 
 
 def test_own_engine_server_is_recognised():
-    with serving({"/engine/v1/info": document({"state": "ready"})}) as server:
+    with serving({"/engine/v2/info": document({"state": "ready"})}) as server:
         assert probe(server.address).protocol == "mercury"
 
 
@@ -268,7 +268,7 @@ SERVERS = {
             "choices": [{"text": "1", "finish_reason": "length", "logprobs": {"token_logprobs": [-1]}}]
         },
     },
-    "ours": {"/engine/v1/info": {"state": "ready"}},
+    "ours": {"/engine/v2/info": {"state": "ready"}},
 }
 
 

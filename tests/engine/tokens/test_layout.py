@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Edit, Gap, Snippet
 from mercury_engine.tokens import vocabulary
-from mercury_engine.tokens.blocks import Block
 from mercury_engine.tokens.layout import (
     Budget,
-    LayoutError,
+    LayoutRow,
     answer_ids,
     budget_for,
     filled_text,
@@ -27,11 +27,9 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import (
     CUR,
     EDITS,
-    HOLE_STRIDE,
     HOLES,
     LINE,
     NEAR,
-    OLD,
     OLD_END,
     PART,
     PATH,
@@ -40,9 +38,9 @@ from mercury_engine.tokens.vocabulary import (
     SPECIALS,
     SUF,
 )
+from mercury_training.rows.holes import AnchoredRow
 from mercury_training.rows.streams import without_modes
-from tests.engine.tiny import request
-from tests.masks import canvas_mask
+from tests.engine.tiny import gap
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TOKENIZER = Tokenizer.load(GOLDEN / "tokenizer.json")
@@ -74,14 +72,10 @@ def common_prefix(first, second):
 
 def shown(row):
     """The row as readable text, one line per marker."""
-    breaks = {SUF, PRE, NEAR, CUR, SNIP, PATH, EDITS, *HOLES}
+    breaks = {SUF, PRE, NEAR, CUR, SNIP, PATH, EDITS}
     words = [("\n" if token in breaks else " ") + TOKENIZER.symbol(token) for token in row.ids.tolist()]
-    holes = [
-        f"\n▸ row {hole.anchor} position {row.positions[hole.anchor]} part {hole.part!r}"
-        + "".join(f" {TOKENIZER.symbol(token)}" for token in hole.old)
-        for hole in row.holes
-    ]
-    return "".join([*words, *holes]).strip()
+    anchor = len(row.ids) - 1
+    return "".join([*words, f"\n▸ row {anchor} position {anchor} part {row.part!r}"]).strip()
 
 
 def check_golden(name, rows):
@@ -94,34 +88,22 @@ def check_golden(name, rows):
 
 
 def test_golden_rows_around_a_cursor():
-    empty, first = request(SHAPES), request(SHAPES.replace("$0", "return 0$0"))
+    empty, first = gap(SHAPES), gap(SHAPES.replace("$0", "return 0$0"))
     typed = ["return ", "return self", "return self."]
-    rows = {f"after {text!r}": row_of(request(SHAPES.replace("$0", text + "$0")), empty) for text in typed}
+    rows = {f"after {text!r}": row_of(gap(SHAPES.replace("$0", text + "$0")), empty) for text in typed}
     check_golden("typing", {"after the indentation": row_of(empty), **rows})
-    second = request(SHAPES.replace("$0", "return 0\n        $0"))
+    second = gap(SHAPES.replace("$0", "return 0\n        $0"))
     check_golden("moving", {"before": row_of(first), "after": row_of(second, first)})
     check_golden(
         "mid-word",
         {
-            "inside a word": row_of(request("total = sha$0 + 1\n")),
-            "a word of two-byte letters": row_of(request("größ$0\n")),
-            "at the beginning of a line": row_of(request("x = 1\n$0")),
-            "after blanks": row_of(request("def f():\n    $0")),
-            "a block": row_of(request("def main() -> None:$0\n", mode="block")),
+            "inside a word": row_of(gap("total = sha$0 + 1\n")),
+            "a word of two-byte letters": row_of(gap("größ$0\n")),
+            "at the beginning of a line": row_of(gap("x = 1\n$0")),
+            "after blanks": row_of(gap("def f():\n    $0")),
+            "a block": row_of(gap("def main() -> None:$0\n", block=True)),
         },
     )
-
-
-def test_golden_holes():
-    two = request("def [[area]](self):\n    return 0\n\nprint(x.[[area]]())\n", mode="edit")
-    one = request("for shape in shapes:\n[[    total += shape.width\n]]return total\n", mode="edit")
-    windows = InfillRequest(
-        session="test",
-        windows=(Window("a.py", "python", "from b import x\n"), Window("b.py", "python", "x = 1\n")),
-        spans=(Span(1, 0, 1, "edit"), Span(0, 14, 15, "edit"), Span(0, 16, 16, "line")),
-    )
-    rows = {"two spans": row_of(two), "one span": row_of(one), "two windows": row_of(windows)}
-    check_golden("holes", rows)
 
 
 def test_golden_edits_and_snippets():
@@ -131,8 +113,9 @@ def test_golden_edits_and_snippets():
         Edit("shapes.py", 12, "x.size()\n", "x.area()\n"),
     )
     snippets = (Snippet("base.py", "class Base:\n    name: str\n" * 4), Snippet("main.py", "print(total)\n"))
-    now = request("import math\n$0\nx.area()\n", edits=edits, snippets=snippets)
-    check_golden("edits", {"snippets and edits": row_of(now), "without a mode": without_modes(row_of(now))})
+    now = gap("import math\n$0\nx.area()\n", edits=edits, snippets=snippets)
+    bare = without_modes(AnchoredRow.of(row_of(now)))
+    check_golden("edits", {"snippets and edits": row_of(now), "without a mode": LayoutRow(bare.ids)})
 
 
 def test_specials_are_sixty_four_and_distinct():
@@ -144,7 +127,7 @@ def test_specials_are_sixty_four_and_distinct():
 
 def test_languages_are_known_by_their_editor_names():
     def language(name):
-        now = InfillRequest(session="test", windows=(Window("p", name, ""),), spans=(Span(0, 0, 0, "line"),))
+        now = Gap(session="test", path="p", language=name, before="")
         return SPECIALS[row_of(now).ids[1]]
 
     names = ("python", "typescriptreact", "shellscript", "brainfuck")
@@ -163,11 +146,11 @@ lines = st.lists(code.map("".join), max_size=8).map("\n".join)
 def test_typing_changes_only_what_follows_the_stable_head(before, head, typed, after):
     head = "".join(head)
     marked = f"{before}\n{head}$0\n{after}\n"
-    first = request(marked)
+    first = gap(marked)
     frozen = freeze(TOKENIZER, first, BUDGET)
     previous = lay_out(TOKENIZER, first, frozen, BUDGET)
     for end in range(1, len(typed) + 1):
-        now = request(marked.replace("$0", "".join(typed[:end]) + "$0"))
+        now = gap(marked.replace("$0", "".join(typed[:end]) + "$0"))
         assert not is_stale(frozen, now)
         row = lay_out(TOKENIZER, now, frozen, BUDGET)
         stable, _ = TOKENIZER.split_part((head + "".join(typed[: end - 1])).rstrip(" \t"))
@@ -178,17 +161,17 @@ def test_typing_changes_only_what_follows_the_stable_head(before, head, typed, a
 
 
 def test_letter_typed_in_word_appends_one_byte():
-    first = request("total = s$0\n")
+    first = gap("total = s$0\n")
     for typed in ("sh", "sha", "shap", "shape"):
-        row, longer = row_of(first), row_of(request(f"total = {typed}$0\n"), first)
+        row, longer = row_of(first), row_of(gap(f"total = {typed}$0\n"), first)
         assert longer.ids.tolist() == [*row.ids.tolist(), TOKENIZER.byte_ids[ord(typed[-1])]]
-        first = request(f"total = {typed}$0\n")
+        first = gap(f"total = {typed}$0\n")
 
 
 @given(lines, code, lines)
 def test_line_move_keeps_everything_before_near(before, line, after):
-    first = request(f"{before}\n{''.join(line)}$0\n{after}\n")
-    second = request(f"{before}\n{''.join(line)}\n$0\n{after}\n")
+    first = gap(f"{before}\n{''.join(line)}$0\n{after}\n")
+    second = gap(f"{before}\n{''.join(line)}\n$0\n{after}\n")
     one, two = row_of(first), row_of(second, first)
     near = int(np.flatnonzero(one.ids == NEAR)[-1])
     assert common_prefix(one, two) == near
@@ -200,7 +183,7 @@ def test_line_move_keeps_everything_before_near(before, line, after):
 @given(lines, code, code, lines)
 def test_row_that_fits_spells_text(before, head, rest, after):
     text = f"{before}\n{''.join(head)}$0{''.join(rest)}\n{after}"
-    row = row_of(request(text))
+    row = row_of(gap(text))
     sections = dict.fromkeys((SUF, PRE, NEAR, LINE, CUR), b"")
     section = None
     for token in row.ids.tolist():
@@ -208,60 +191,25 @@ def test_row_that_fits_spells_text(before, head, rest, after):
         if section in sections:
             sections[section] += TOKENIZER.token_bytes[token]
     cursor = text.index("$0")
-    spelled = sections[PRE] + sections[CUR] + row.holes[0].part.encode()
+    spelled = sections[PRE] + sections[CUR] + row.part.encode()
     assert spelled.decode() == text[:cursor]
     assert (sections[NEAR] + sections[SUF]).decode() == text[cursor + 2 :]
 
 
-@settings(max_examples=150)
-@given(st.lists(st.tuples(code.map("".join), code.map("".join)), min_size=1, max_size=8), lines)
-def test_holes_spell_the_text_around_them(pieces, tail):
-    marked = "".join(f"{text}[[{old}x]]" for text, old in pieces) + tail
-    row = row_of(request(marked, mode="edit"))
-    spelled, inside = b"", False
-    for token in row.ids[: row.holes[0].anchor].tolist():
-        inside = (inside and token != OLD) or token == PART
-        if not inside and token not in HOLES:
-            spelled += TOKENIZER.token_bytes[token]
-    path = b"shapes.py"
-    assert spelled.decode() == path.decode() + marked.replace("[[", "").replace("]]", "")
-    for hole, (_, old) in zip(row.holes, pieces, strict=True):
-        assert filled_text(TOKENIZER, hole, hole.old) == old + "x"
-
-
-def test_anchors_stand_a_stride_apart_behind_everything_else():
-    row = row_of(request("[[a]] = [[b]] + [[c]]\n", mode="edit"))
-    end = len(row.ids) - 3
-    assert row.ids[end:].tolist() == list(HOLES[:3])
-    assert row.positions.tolist() == [*range(end), end, end + HOLE_STRIDE, end + 2 * HOLE_STRIDE]
-    assert [hole.anchor for hole in row.holes] == [end, end + 1, end + 2]
-
-
-def test_canvases_drafted_together_see_their_own_past_and_each_other():
-    row = row_of(request("[[a]] = [[b]]\n", mode="edit"))
-    first, second = (hole.anchor for hole in row.holes)
-    canvases = [Block(size, anchor, causal=False, group=0) for size, anchor in ((8, first), (16, second))]
-    seen = canvas_mask([Block(len(row.ids)), *canvases], len(row.ids))
-    assert seen[:, len(row.ids) :].all()
-    assert seen[:, : first + 1].all()
-    assert not seen[:8, second].any()
-    assert seen[8:, second].all()
-
-
-def long_request():
+def long_gap():
     before = "".join(f"x{i} = {i}\n" for i in range(600))
-    return request(f"{before}y = $0\n" + "z = 1\n" * 400)
+    return gap(f"{before}y = $0\n" + "z = 1\n" * 400)
 
 
 def test_head_of_lines_before_is_dropped_in_quanta():
-    frozen = freeze(TOKENIZER, long_request(), BUDGET)
+    frozen = freeze(TOKENIZER, long_gap(), BUDGET)
     starts = {}
     for count in range(0, 400, 20):
-        now = request(long_request().windows[0].text.replace("y = ", "w = 1\n" * count + "y = $0"))
+        now = gap(long_gap().before.replace("y = ", "w = 1\n" * count + "y = $0") + long_gap().after)
         row = lay_out(TOKENIZER, now, frozen, BUDGET)
         assert len(row.ids) + BUDGET.answer <= BUDGET.context
         pre, near = (int(np.flatnonzero(row.ids == token)[-1]) for token in (PRE, NEAR))
-        everything = TOKENIZER.encode(now.windows[0].text[: now.spans[0].start - len("y = ")])
+        everything = TOKENIZER.encode(now.before.removesuffix("y = "))
         dropped = len(everything) - (near - pre - 1)
         assert dropped % BUDGET.quantum == 0
         starts.setdefault(dropped, count)
@@ -273,22 +221,14 @@ def test_head_of_lines_before_is_dropped_in_quanta():
 def test_budgets_leave_room_for_the_answer(context):
     budget = budget_for(context)
     words = "".join(f"word{i} " for i in range(2000))
-    now = long_request()
-    full = InfillRequest(
-        session="test",
-        windows=now.windows,
-        spans=now.spans,
+    full = replace(
+        long_gap(),
         snippets=(Snippet("s.py", words),),
         edits=tuple(Edit("t.py", i, words, words) for i in range(9)),
     )
     row = row_of(full, budget=budget)
     assert len(row.ids) + budget.answer <= context
     assert np.isin([SNIP, OLD_END], row.ids).all()
-    holes = InfillRequest(
-        session="test", windows=now.windows, spans=tuple(Span(0, 9 * i, 9 * i + 1, "edit") for i in range(2))
-    )
-    row = row_of(holes, budget=budget)
-    assert row.positions[-1] + HOLE_STRIDE <= context
 
 
 def test_default_budget_is_that_of_default_context():
@@ -299,7 +239,7 @@ def test_snippets_go_by_rank_and_edits_by_age():
     budget = Budget(snippets=40, edits=20)
     snippets = tuple(Snippet(f"{name}.py", "x = 1\n" * 4) for name in "abc")
     edits = tuple(Edit("shapes.py", 1, f"{name} = 1", f"{name} = 2") for name in "abcd")
-    text = shown(row_of(request("$0", snippets=snippets, edits=edits), budget=budget))
+    text = shown(row_of(gap("$0", snippets=snippets, edits=edits), budget=budget))
     assert "<snip> a .p y" in text
     assert "<snip> c" not in text
     assert "</old> d Ġ= Ġ 2" in text
@@ -307,69 +247,37 @@ def test_snippets_go_by_rank_and_edits_by_age():
 
 
 def test_far_suffix_takes_room_left_by_lines_before():
-    frozen = freeze(TOKENIZER, request("$0" + "z = 1\n" * 1000), BUDGET)
+    frozen = freeze(TOKENIZER, gap("$0" + "z = 1\n" * 1000), BUDGET)
     assert len(frozen.suffix) > 4 * BUDGET.suffix
-    assert len(freeze(TOKENIZER, long_request(), BUDGET).suffix) == BUDGET.suffix
-
-
-def test_window_without_spans_is_read_like_snippet():
-    now = request("$0")
-    other = Window("other.py", "python", "y = 2\n")
-    both = InfillRequest(session="test", windows=(*now.windows, other), spans=now.spans)
-    same = InfillRequest(
-        session="test", windows=now.windows, spans=now.spans, snippets=(Snippet(other.path, other.text),)
-    )
-    assert row_of(both).ids.tolist() == row_of(same).ids.tolist()
+    assert len(freeze(TOKENIZER, long_gap(), BUDGET).suffix) == BUDGET.suffix
 
 
 def test_jump_makes_snapshot_stale_and_typing_does_not():
     text = "a = 1\n" * 40
-    frozen = freeze(TOKENIZER, request("$0" + text), BUDGET)
-    assert not is_stale(frozen, request("b = 2\n" * 30 + "$0" + text))
-    assert not is_stale(frozen, request("a = 1\n" * 8 + "$0" + "a = 1\n" * 32))
-    assert is_stale(frozen, request("a = 1\n" * 9 + "$0" + "a = 1\n" * 31))
-    assert is_stale(frozen, request("$0" + text, path="other.py"))
+    frozen = freeze(TOKENIZER, gap("$0" + text), BUDGET)
+    assert not is_stale(frozen, gap("b = 2\n" * 30 + "$0" + text))
+    assert not is_stale(frozen, gap("a = 1\n" * 8 + "$0" + "a = 1\n" * 32))
+    assert is_stale(frozen, gap("a = 1\n" * 9 + "$0" + "a = 1\n" * 31))
+    assert is_stale(frozen, gap("$0" + text, path="other.py"))
 
 
 def test_suffix_is_stale_where_it_no_longer_follows_the_cursor():
     lines = [f"a{number} = {number}\n" for number in range(60)]
     text = "".join(lines)
-    frozen = freeze(TOKENIZER, request("$0" + text), BUDGET)
-    assert is_stale(frozen, request(text + "$0" + text.replace("a", "b")))
-    assert not is_stale(frozen, request("".join(lines[:2]) + "$0" + "".join(lines[2:])))
+    frozen = freeze(TOKENIZER, gap("$0" + text), BUDGET)
+    assert is_stale(frozen, gap(text + "$0" + text.replace("a", "b")))
+    assert not is_stale(frozen, gap("".join(lines[:2]) + "$0" + "".join(lines[2:])))
 
 
 def test_answer_spells_begun_word_again():
-    row = row_of(request("total = sha$0\n"))
-    ids = answer_ids(TOKENIZER, row.holes[0], "pe.area()")
+    row = row_of(gap("total = sha$0\n"))
+    ids = answer_ids(TOKENIZER, row.part, "pe.area()")
     assert TOKENIZER.decode(ids) == " shape.area()"
-    assert filled_text(TOKENIZER, row.holes[0], until_end(ids)[0]) == "pe.area()"
-
-
-@pytest.mark.parametrize(
-    ("spans", "message"),
-    [
-        ((), "0 spans"),
-        ((Span(0, 0, 0, "line"),) * 9, "9 spans"),
-        ((Span(1, 0, 0, "line"),), "1 windows"),
-        ((Span(0, 2, 9, "line"),), "not a range"),
-        ((Span(0, 0, 2, "edit"), Span(0, 1, 3, "edit")), "overlap"),
-    ],
-)
-def test_senseless_request_is_named(spans, message):
-    now = InfillRequest(session="test", windows=(Window("a.py", "python", "text"),), spans=spans)
-    with pytest.raises(LayoutError, match=message):
-        freeze(TOKENIZER, now, BUDGET)
-
-
-def test_spans_too_far_apart_are_an_error_that_names_the_limit():
-    text = "[[a]] = 1\n" + "x = 1\n" * 2000 + "[[b]] = 2\n"
-    with pytest.raises(LayoutError, match="do not fit the model's 2048; send fewer spans"):
-        row_of(request(text, mode="edit"))
+    assert filled_text(TOKENIZER, row.part, until_end(ids)[0]) == "pe.area()"
 
 
 def test_tokens_are_counted_by_piece():
-    asked = request(SHAPES)
+    asked = gap(SHAPES)
     row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
     counts = pieces(row.ids, 0, len(row.ids))
     assert list(counts) == ["preamble", "far suffix", "lines before", "near suffix", "head"]

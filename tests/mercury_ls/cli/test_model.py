@@ -312,7 +312,7 @@ def test_server_behind_proxy_is_added_with_headers_and_certificates(home, capsys
 
 
 def test_another_engine_server_of_ours_is_set_as_the_address(home, capsys):
-    with serving_answers({"/engine/v1/info": document({"state": "ready"})}) as server:
+    with serving_answers({"/engine/v2/info": document({"state": "ready"})}) as server:
         check(capsys, f"add {server.address} --yes", 1, f"set engine.address = '{server.address}' instead")
 
 

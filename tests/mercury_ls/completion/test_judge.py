@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mercury_engine.api import Filled
+from mercury_engine.api import Draft
 from mercury_ls.completion import judge as module
 from mercury_ls.completion.judge import UNTAUGHT, Evidence, Judge, Outcome, features, fitted, level, log_odds, logistic
 
@@ -48,7 +48,7 @@ def test_calibrated_model_is_believed_to_the_letter_at_first(evidence):
 
 
 def test_evidence_of_answer_is_numeric():
-    filled = Filled("a\nb", (0.5, 1.0, 0.0), p_accept=0.2, complete=True)
+    filled = Draft(1, "a\nb", (0.5, 1.0, 0.0), p_accept=0.2, complete=True)
     evidence = UNTAUGHT.evidence(filled, missed=True)
     assert evidence == Evidence(0.2, True, 3, -14.509, -13.816, 3, 2, True, True)
     assert BELIEVED_LESS.evidence(replace(filled, confidence=()), text="b") == Evidence(0.2, characters=1)
@@ -56,7 +56,7 @@ def test_evidence_of_answer_is_numeric():
 
 @pytest.mark.parametrize(("probability", "is_shown"), [(0.95, True), (0.6, True), (0.3, False), (0.05, False)])
 def test_single_token_is_judged_by_its_probability(probability, is_shown):
-    filled = Filled("name", (probability,), p_accept=0.1, complete=True)
+    filled = Draft(1, "name", (probability,), p_accept=0.1, complete=True)
     assert (BELIEVED_LESS.chance(BELIEVED_LESS.evidence(filled)) >= BAR) is is_shown
 
 

@@ -17,7 +17,7 @@ def check(
 ) -> None:
     """`expected` is the document afterwards with the suggestion in «»; or "-" and the reason's beginning."""
     snapshot, offset = marked(drawn, language)
-    found = polish(snapshot, Target(offset, offset, mode), text, History(), complete=complete)
+    found = polish(snapshot, Target(offset, offset, mode == "block"), text, History(), complete=complete)
     if isinstance(found, Silence):
         assert expected.startswith("- "), found.reason
         assert found.reason.startswith(expected[2:]), found.reason
@@ -81,7 +81,7 @@ def test_user_deletion_is_not_undone():
     history = History()
     history.record("/project/file.py", before, TextEdit(len("x = call(a"), len("x = call(a, b"), ""), 0.0)
     snapshot, offset = marked("x = call(a$0)\n")
-    found = polish(snapshot, Target(offset, offset, "line"), ", b", history)
+    found = polish(snapshot, Target(offset, offset), ", b", history)
     assert isinstance(found, Silence)
     assert "undo" in found.reason
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mercury_engine.api import Draft, Filled
+from mercury_engine.api import Draft, Gap
 from mercury_engine.prompts.cut import cut
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.history import History
@@ -46,11 +46,9 @@ class Row:
 
     def shown(self, answer: str, *, finished: bool, is_last: bool) -> Answer:
         text, offset = self.snapshot.text, self.question.offset
-        language, mode = self.snapshot.language, self.target.mode
-        part, is_whole = cut(text[:offset], answer, text[offset:], language=language, mode=mode, finished=finished)
-        return answered(
-            self.question, self.target, Draft(1, (Filled(part, (), 0.35, is_whole),), final=is_last or is_whole)
-        )
+        place = {"path": "a", "language": self.snapshot.language, "before": text[:offset], "after": text[offset:]}
+        part, is_whole = cut(Gap(session="s", **place, block=self.target.block), answer, finished=finished)
+        return answered(self.question, self.target, Draft(1, part, (), 0.35, is_whole, final=is_last or is_whole))
 
 
 def rows() -> list:

@@ -2,12 +2,12 @@
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Filled, Members
+from mercury_engine.api import Draft, Members
 from mercury_ls.code.history import History
 from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.judge import Judge
 from mercury_ls.completion.offers import Answer
-from mercury_ls.completion.suggest import Question, request, suggest, where
+from mercury_ls.completion.suggest import Question, gap_at, suggest, where
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 from tests.marked import marked
@@ -15,10 +15,10 @@ from tests.private_keys import BODY, KEY, LAST, SHOWN, is_told
 
 
 class Says:
-    def __init__(self, filled: Filled, step: int, unread: int) -> None:
-        self._draft = Draft(step, (filled,), final=True, unread=unread)
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
 
-    async def infill(self, request):
+    async def fill(self, gap):
         yield self._draft
 
 
@@ -40,7 +40,7 @@ async def check(
 ) -> None:
     """`expected` is what is shown, or "-" and the beginning of the reason for silence."""
     question = question_of("def f(x):\n    $0\n", **known)
-    answer = await last(question, Says(Filled(text, (p,), p, complete), step, unread))
+    answer = await last(question, Says(Draft(step, text, (p,), p, complete, final=True, unread=unread)))
     shown = [offer.edit.text for offer in answer.offers]
     if expected.startswith("- "):
         assert not shown, shown
@@ -80,9 +80,8 @@ async def test_silence_tells_a_model_that_gives_up_from_one_that_adds_nothing():
 
 
 async def test_model_is_asked_only_for_what_it_can_answer():
-    await check("return x", "- the model only proposes next edits; ", modes=("region",))
-    await check("return x", "- the model only completes lines", complete=True, modes=("line", "edit"))
-    await check("return x", "return x", complete=True, modes=("line", "block"))
+    await check("return x", "- the model only proposes next edits; ", fills=False, rewrites=True)
+    await check("return x", "return x", complete=True)
 
 
 async def test_judge_decides_before_bar():
@@ -102,26 +101,24 @@ async def test_lack_of_any_forward_in_time_is_reported_as_late():
     )
 
 
-def test_request_names_span_within_its_window():
+def test_gap_is_within_its_window():
     lines = [f"value_{n} = {n}\n" for n in range(2000)]
     question = question_of("".join([*lines[:1500], "x = $0\n", *lines[1500:]]), budget=ContextBudget(tokens=1000))
-    asked = request(question, Target(question.offset, question.offset, "line"))
-    span, text = asked.spans[0], asked.windows[0].text
-    assert text[: span.start].endswith("x = ")
-    assert text[span.end :].startswith("\nvalue_1500")
+    gap = gap_at(question, Target(question.offset, question.offset))
+    assert gap.before.endswith("x = ")
+    assert gap.after.startswith("\nvalue_1500")
 
 
 def test_blanks_behind_the_cursor_are_not_asked_about():
     question = question_of("x = $0  \ny = 1\n")
-    asked = request(question, Target(question.offset, question.offset + 2, "line"))
-    assert asked.windows[0].text == "x = \ny = 1\n"
-    assert asked.old(asked.spans[0]) == ""
+    gap = gap_at(question, Target(question.offset, question.offset + 2))
+    assert (gap.before, gap.after) == ("x = ", "\ny = 1\n")
 
 
-def test_request_says_the_bar_while_typing():
-    span = Target(0, 0, "line")
-    assert request(question_of("$0\n", bar=0.7), span).bar == 0.7
-    assert request(question_of("$0\n", bar=0.7, invoked=True), span).bar == 0.0
+def test_gap_says_the_bar_while_typing():
+    target = Target(0, 0)
+    assert gap_at(question_of("$0\n", bar=0.7), target).bar == 0.7
+    assert gap_at(question_of("$0\n", bar=0.7, invoked=True), target).bar == 0.0
 
 
 class SaysInTurn:
@@ -134,11 +131,11 @@ class SaysInTurn:
         self._step = step
         self.deadlines = []
 
-    async def infill(self, request):
-        assert request.seed == self.asked
+    async def fill(self, gap):
+        assert gap.seed == self.asked
         self.asked += 1
-        self.deadlines.append(request.deadline_ms)
-        yield Draft(self._step, (Filled(self._texts[request.seed], (self._p,), self._p, True),), final=True)
+        self.deadlines.append(gap.deadline_ms)
+        yield Draft(self._step, self._texts[gap.seed], (self._p,), self._p, True, final=True)
 
 
 async def check_search(engine: SaysInTurn, expected: str, asked: int, **known) -> None:
@@ -162,9 +159,8 @@ async def test_at_effort_high_answers_are_searched_for_one_that_can_be_shown():
 class AddsBelow:
     """Nothing to a line, and another line to what ends with a line feed."""
 
-    async def infill(self, request):
-        text = request.windows[0].text[: request.spans[0].start]
-        yield Draft(1, (Filled("    return x" * text.endswith("\n"), (0.9,), 0.9, True),), final=True)
+    async def fill(self, gap):
+        yield Draft(1, "    return x" * gap.before.endswith("\n"), (0.9,), 0.9, True, final=True)
 
 
 async def test_next_line_is_asked_for_by_hand_where_a_line_is_complete():
@@ -179,9 +175,9 @@ async def test_next_line_is_asked_for_by_hand_where_a_line_is_complete():
 
 
 class ShowsThenSpoils(SaysInTurn):
-    async def infill(self, request):
-        async for last in super().infill(request):
-            yield Draft(1, (Filled("return x", (0.9,), 0.9, True),))
+    async def fill(self, gap):
+        async for last in super().fill(gap):
+            yield Draft(1, "return x", (0.9,), 0.9, True)
             yield last
 
 
@@ -221,12 +217,12 @@ MEMBERS = Members("", ("load", BODY[0][:8]), (2, 1), role="scope")
 
 async def test_private_key_is_not_in_request_and_not_completed():
     question = question_of(f'"""{KEY}"""\ndef f(x):\n    $0\n', members=(MEMBERS,))
-    asked = request(question, Target(question.offset, question.offset, "line"))
-    assert asked.windows[0].text == f'"""{SHOWN}"""\ndef f(x):\n    \n'
+    asked = gap_at(question, Target(question.offset, question.offset))
+    assert asked.before + asked.after == f'"""{SHOWN}"""\ndef f(x):\n    \n'
     assert not is_told(asked)
     assert asked.members == (replace(MEMBERS, names=("load",), uses=(2,)),)
-    copied = await last(question, Says(Filled("x = '********'", (0.9,), 0.9, complete=True), 1, 0))
+    copied = await last(question, Says(Draft(1, "x = '********'", (0.9,), 0.9, complete=True, final=True)))
     assert (copied.offers, copied.silence) == ((), "it repeats a private key, which the model was not shown")
-    assert (await last(question, Says(Filled("return x", (0.9,), 0.9, complete=True), 1, 0))).offers
-    within = await last(question_of(KEY.replace(LAST, LAST[:2] + "$0")), Says(Filled("x"), 1, 0))
+    assert (await last(question, Says(Draft(1, "return x", (0.9,), 0.9, complete=True, final=True)))).offers
+    within = await last(question_of(KEY.replace(LAST, LAST[:2] + "$0")), Says(Draft(1, "x", final=True)))
     assert within.silence == "the cursor is in a private key, which no model is shown"

@@ -21,4 +21,4 @@ def test_target_is_where_and_how_much_is_asked_for(case: Case) -> None:
         assert found.reason.startswith(case.expected)
     else:
         replaced = case.drawn.partition("«")[2].partition("»")[0]
-        assert (found.mode, snapshot.text[found.start : found.end]) == (case.expected, replaced)
+        assert ("block" if found.block else "line", snapshot.text[found.start : found.end]) == (case.expected, replaced)

@@ -11,12 +11,11 @@ from mercury_engine.api import (
     ChatRequest,
     Draft,
     EngineError,
-    InfillRequest,
+    Gap,
     Message,
+    Regions,
     RequestError,
-    Span,
     TooLongError,
-    Window,
 )
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link import client as client_module
@@ -24,7 +23,7 @@ from mercury_ls.link import local
 from mercury_ls.link.claim import LOCK, lock
 from mercury_ls.link.client import Backoff, EngineClient, EngineUnavailable, Status
 from mercury_ls.link.connection import connect
-from mercury_ls.link.wire import AnswerFrame, Failure, frame
+from mercury_ls.link.wire import Failure, frame
 from mercury_ls.serve import daemon
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.settings.schema import EngineSettings
@@ -33,9 +32,11 @@ CERTIFICATE = Path(__file__).parent / "certificate"
 READY = Status("ready", info=FakeEngine().info())
 
 
-def request(text="x", **fields):
-    window = Window("a.py", "python", text)
-    return InfillRequest(session="s", windows=(window,), spans=(Span(0, len(text), len(text), "line"),), **fields)
+def gap(text="x", **fields):
+    return Gap(session="s", path="a.py", language="python", before=text, **fields)
+
+
+NOTHING = Regions(session="s", regions=(), cursor=0)
 
 
 class Statuses(list):
@@ -88,7 +89,7 @@ async def serving(engine, directory, options=None, door=None):
         try:
             yield task
         finally:
-            await daemon.ask(directory, "POST", "/engine/v1/stop")
+            await daemon.ask(directory, "POST", "/engine/v2/stop")
             await task
 
 
@@ -166,11 +167,11 @@ async def test_drafts_come_from_the_server_and_connections_are_used_again(direct
     engine = FakeEngine({"x": "answer"}, passes=3)
     async with serving(engine, directory), connected(directory) as (client, statuses):
         for _ in range(3):
-            drafts = await everything(client.infill(request()))
+            drafts = await everything(client.fill(gap()))
             assert [(draft.step, draft.final) for draft in drafts] == [(1, False), (2, False), (3, True)]
-        await client.warm(request())
-        both = await asyncio.gather(*(everything(client.infill(request())) for _ in range(2)))
-        assert [drafts[-1].spans[0].text for drafts in both] == ["answer", "answer"]
+        await client.warm(gap())
+        both = await asyncio.gather(*(everything(client.fill(gap())) for _ in range(2)))
+        assert [drafts[-1].text for drafts in both] == ["answer", "answer"]
         assert len(client._idle) == 2
     assert statuses[-1] == READY
 
@@ -192,21 +193,21 @@ async def test_closing_the_generator_stops_the_engine_within_one_forward(directo
         passing.acquire()
 
     class Watched(FakeEngine):
-        def infill(self, request):
+        def fill(self, gap):
             try:
-                yield from super().infill(request)
+                yield from super().fill(gap)
             finally:
                 loop.call_soon_threadsafe(closed.set)
 
     engine = Watched(passes=100, pause=pause)
     async with serving(engine, directory), connected(directory) as (client, _):
-        drafts = client.infill(request())
+        drafts = client.fill(gap())
         passing.release()
         await anext(drafts)
         await asyncio.to_thread(reached.acquire)
         await asyncio.to_thread(reached.acquire)
         await drafts.aclose()
-        await daemon.ask(directory, "GET", "/engine/v1/info")
+        await daemon.ask(directory, "GET", "/engine/v2/info")
         passing.release(100)
         await closed.wait()
     assert (engine.forwards, engine.open) == (2, 0)
@@ -216,11 +217,11 @@ async def test_without_unix_sockets_a_loopback_port_and_its_token_are_found(dire
     monkeypatch.setattr(local, "has_unix_sockets", lambda: False)
     engine = FakeEngine({"x": "answer"}, passes=1)
     async with serving(engine, directory), connected(directory) as (client, _):
-        (draft,) = await everything(client.infill(request()))
+        (draft,) = await everything(client.fill(gap()))
         stranger = await connect(replace(local.address(directory), token="guessed"))
-        refused = await stranger.send("GET", "/engine/v1/info", {})
+        refused = await stranger.send("GET", "/engine/v2/info", {})
         stranger.close()
-    assert draft.spans[0].text == "answer"
+    assert draft.text == "answer"
     assert refused.status == 401
 
 
@@ -257,10 +258,10 @@ async def test_failed_request_is_an_error_of_that_request_alone(directory):
 
     async with serving(FakeEngine(answer), directory), connected(directory) as (client, statuses):
         with pytest.raises(EngineError, match="the span is too long: shorten it"):
-            await everything(client.infill(request("bad")))
-        with pytest.raises(EngineError, match=r"spans\[0\].window is 5"):
-            await everything(client.infill(InfillRequest(session="s", windows=(), spans=(Span(5, 0, 0, "line"),))))
-        assert (await everything(client.infill(request("good"))))[-1].spans[0].text == "fine"
+            await everything(client.fill(gap("bad")))
+        with pytest.raises(EngineError, match="about nothing"):
+            await everything(client.rewrite(NOTHING))
+        assert (await everything(client.fill(gap("good"))))[-1].text == "fine"
     assert [status.state for status in statuses][-1] == "ready"
 
 
@@ -268,9 +269,7 @@ async def test_failed_request_is_an_error_of_that_request_alone(directory):
     ("reply", "reason"),
     [
         (
-            chunked(frame(AnswerFrame(draft=None)), frame(AnswerFrame(failure=Failure("unavailable", "stopping"))))[
-                :-9
-            ],
+            chunked(frame(Draft()), frame(Failure("unavailable", "stopping")))[:-9],
             "closed",
         ),
         (b"", "closed the connection"),
@@ -288,14 +287,14 @@ async def test_engine_lost_in_mid_request_is_unavailable_and_so_is_status(direct
         connected(directory, clock=time, sleep=time.sleep) as (client, _),
     ):
         with pytest.raises(EngineUnavailable, match=reason):
-            await everything(client.infill(request()))
+            await everything(client.fill(gap()))
         assert client.status.state == "unavailable"
         assert reason in client.status.detail
         with pytest.raises(EngineUnavailable, match=reason):
-            await anext(client.infill(request()))
+            await anext(client.fill(gap()))
 
 
-@pytest.mark.parametrize("said", [b"", chunked(frame(AnswerFrame(draft=None)))])
+@pytest.mark.parametrize("said", [b"", chunked(frame(Draft()))])
 async def test_unresponsive_server_is_not_waited_for_much_beyond_deadline(directory, said, monkeypatch):
     monkeypatch.setattr(client_module, "PATIENCE_SECONDS", 0.01)
 
@@ -306,14 +305,14 @@ async def test_unresponsive_server_is_not_waited_for_much_beyond_deadline(direct
 
     async with listening(directory, answer), connected(directory) as (client, _):
         with pytest.raises(EngineUnavailable, match="does not answer"):
-            await everything(client.infill(request(deadline_ms=20.0)))
+            await everything(client.fill(gap(deadline_ms=20.0)))
         assert client.status.detail == "the engine server does not answer: run `mercury-ls doctor`"
 
 
 async def test_answer_without_final_draft_is_no_answer(directory):
     async with scripted(directory, chunked(end=b"0\r\n\r\n")), connected(directory) as (client, _):
         with pytest.raises(EngineUnavailable, match="without a final draft"):
-            await everything(client.infill(request()))
+            await everything(client.fill(gap()))
 
 
 async def test_after_a_loss_the_lease_is_taken_again(directory):
@@ -323,14 +322,14 @@ async def test_after_a_loss_the_lease_is_taken_again(directory):
         connected(directory, clock=time, sleep=time.sleep) as (client, statuses),
     ):
         with pytest.raises(EngineUnavailable):
-            await everything(client.infill(request()))
+            await everything(client.fill(gap()))
         statuses.clear()
         await statuses.until("ready")
         assert (len(leases), time.naps) == (2, [0.0])
 
 
 async def test_connection_closed_while_idle_is_replaced(directory):
-    reply = chunked(frame(AnswerFrame(draft=Draft(1, (), final=True))), end=b"0\r\n\r\n")
+    reply = chunked(frame(Draft(1, final=True)), end=b"0\r\n\r\n")
     heads = []
 
     async def answer(reader, writer):
@@ -341,7 +340,7 @@ async def test_connection_closed_while_idle_is_replaced(directory):
         await reader.readuntil(b"POST")
 
     async with listening(directory, answer), connected(directory) as (client, _):
-        first, second = [await everything(client.infill(request())) for _ in range(2)]
+        first, second = [await everything(client.fill(gap())) for _ in range(2)]
     assert first == second
     assert len(heads) == 3
 
@@ -349,9 +348,9 @@ async def test_connection_closed_while_idle_is_replaced(directory):
 async def test_before_the_engine_is_ready_requests_fail_at_once(directory):
     client = EngineClient(EngineSettings(), directory=directory)
     with pytest.raises(EngineUnavailable, match="the engine is starting"):
-        await anext(client.infill(request()))
+        await anext(client.fill(gap()))
     with pytest.raises(EngineUnavailable, match="the engine is starting"):
-        await client.warm(request())
+        await client.warm(gap())
 
 
 async def test_loading_shows_its_progress_and_a_failed_load_its_reason(directory):
@@ -370,11 +369,11 @@ async def test_loading_shows_its_progress_and_a_failed_load_its_reason(directory
         await client.start()
         await statuses.until_any(lambda status: status.progress)
         with pytest.raises(EngineUnavailable, match="reading weights"):
-            await anext(client.infill(request()))
+            await anext(client.fill(gap()))
         passing.release()
         await statuses.until_any(lambda status: status.detail == reason and status.state == "unavailable")
         await client.close()
-        await daemon.ask(directory, "POST", "/engine/v1/stop")
+        await daemon.ask(directory, "POST", "/engine/v2/stop")
         assert await server == daemon.FAILED
 
 
@@ -573,8 +572,8 @@ async def test_remote_engine_is_asked_with_token(directory, scheme, monkeypatch)
     async with serving(engine, directory, options):
         settings = remote_settings(directory, options, scheme, "secret")
         async with connected(directory, settings) as (client, _):
-            (draft,) = await everything(client.infill(request()))
-            assert draft.spans[0].text == "answer"
+            (draft,) = await everything(client.fill(gap()))
+            assert draft.text == "answer"
         settings = remote_settings(directory, options, scheme, "guessed")
         assert "the bearer token is missing or wrong" in await why_unavailable(settings)
 
@@ -657,15 +656,15 @@ async def test_client_behaves_the_same_in_one_process():
     statuses = Statuses()
     client = InProcessClient(engine, on_status=statuses)
     with pytest.raises(EngineUnavailable):
-        await anext(client.infill(request()))
+        await anext(client.fill(gap()))
     await client.start()
-    assert [draft.step for draft in await everything(client.infill(request()))] == [1, 2]
-    await client.warm(request())
+    assert [draft.step for draft in await everything(client.fill(gap()))] == [1, 2]
+    await client.warm(gap())
     with pytest.raises(EngineError, match="no"):
-        await everything(client.infill(request("bad")))
-    with pytest.raises(EngineError, match=r"spans\[0\]"):
-        await everything(client.infill(InfillRequest(session="s", windows=(), spans=(Span(5, 0, 0, "line"),))))
-    drafts = client.infill(request())
+        await everything(client.fill(gap("bad")))
+    with pytest.raises(EngineError, match="about nothing"):
+        await everything(client.rewrite(NOTHING))
+    drafts = client.fill(gap())
     await anext(drafts)
     await drafts.aclose()
     await client.close()

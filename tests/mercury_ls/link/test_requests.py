@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Diagnostic, Edit, Gap, Proposal, Proposals, Region, Regions, Snippet
 from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import encode
 
@@ -20,47 +20,52 @@ from mercury_ls.link.wire import encode
 )
 def test_model_is_told_where_file_lies_in_its_project(roots, window, snippet):
     path = "/home/me/project/src/a.py"
-    request = InfillRequest(
+    gap = Gap(
         session="",
-        windows=(Window(path, "python", ""),),
-        spans=(),
+        path=path,
+        language="python",
+        before="",
         snippets=(Snippet("/home/other/lib/b.py", ""),),
         edits=(Edit(path, 0, "", "x"),),
         diagnostics=(Diagnostic(path, 0, 0, "unknown"),),
     )
-    told = normalized(request, roots)
-    assert (told.windows[0].path, told.snippets[0].path) == (window, snippet)
-    assert told.edits[0].path == told.diagnostics[0].path == told.windows[0].path
-    assert told.root + told.windows[0].path == path
+    told = normalized(gap, roots)
+    assert (told.path, told.snippets[0].path) == (window, snippet)
+    assert told.edits[0].path == told.diagnostics[0].path == told.path
+    assert told.root + told.path == path
+
+
+def with_line_feeds(text):
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @given(st.text("a\r\n", max_size=12), st.data())
 def test_model_reads_line_feeds_and_places_stay(text, data):
-    ends = [at for at in range(len(text) + 1) if text[at - 1 : at + 1] != "\r\n"]
-    start, end = sorted((data.draw(st.sampled_from(ends)), data.draw(st.sampled_from(ends))))
-    request = InfillRequest(
-        session="",
-        windows=(Window("a.py", "python", "\r\n"), Window("b.py", "python", text)),
-        spans=(Span(1, start, end, "edit"),),
-        cursor=end,
-        snippets=(Snippet("c.py", "x\r\n"),),
-        edits=(Edit("b.py", 0, "a\r\n", "", "x\r\n", "y\r\n", True),),
-    )
-    told = normalized(request, [])
-    (span,), lines = told.spans, told.windows[1].text
-    assert "\r" not in lines + told.windows[0].text + told.snippets[0].text
-    assert told.edits == (Edit("b.py", 0, "a\n", "", "x\n", "y\n", True),)
-    assert told.cursor == span.end
-    pieces = lines[: span.start], lines[span.start : span.end], lines[span.end :]
-    given = text[:start], text[start:end], text[end:]
-    assert pieces == tuple(each.replace("\r\n", "\n").replace("\r", "\n") for each in given)
+    at = data.draw(st.sampled_from([at for at in range(len(text) + 1) if text[at - 1 : at + 1] != "\r\n"]))
+    noted = {
+        "session": "",
+        "snippets": (Snippet("c.py", "x\r\n"),),
+        "edits": (Edit("b.py", 0, "a\r\n", "", "x\r\n", "y\r\n", True),),
+    }
+    gap = normalized(Gap(path="b.py", language="python", before=text[:at], after=text[at:], **noted), [])
+    assert (gap.before, gap.after) == (with_line_feeds(text[:at]), with_line_feeds(text[at:]))
+    assert gap.snippets == (Snippet("c.py", "x\n"),)
+    assert gap.edits == (Edit("b.py", 0, "a\n", "", "x\n", "y\n", True),)
+    region = Region("b.py", "python", text, text, text)
+    regions = normalized(Regions(regions=(region,), cursor=at, **noted), [])
+    unified = with_line_feeds(text)
+    assert regions.regions == (Region("b.py", "python", unified, unified, unified),)
+    assert regions.regions[0].old[: regions.cursor] == gap.before
+    proposals = normalized(Proposals(proposals=(Proposal(region, text),), **noted), [])
+    assert proposals.proposals == (Proposal(regions.regions[0], unified),)
 
 
 def test_names_that_are_no_unicode_can_be_sent_to_the_engine():
-    request = InfillRequest(
+    gap = Gap(
         session="",
-        windows=(Window("/p\udcff/a\udce9.py", "\ud800", ""),),
-        spans=(Span(0, 0, 0, "line"),),
+        path="/p\udcff/a\udce9.py",
+        language="\ud800",
+        before="",
         snippets=(Snippet("/p\udcff/b\udce9.py", ""),),
     )
-    assert b"a?.py" in encode(normalized(request, ["/p\udcff"]))
+    assert b"a?.py" in encode(normalized(gap, ["/p\udcff"]))

@@ -84,10 +84,10 @@ def test_first_of_several_entries_counts_and_truncated_list_is_incomplete():
 class Listening(FakeEngine):
     """A fake engine that keeps what it was told of names where the user is, not where its answer leads."""
 
-    def infill(self, request):
-        if ANSWER not in request.windows[0].text:
-            self.members = request.members
-        return super().infill(request)
+    def fill(self, gap):
+        if ANSWER not in gap.before + gap.after:
+            self.members = gap.members
+        return super().fill(gap)
 
 
 @pytest.fixture

@@ -429,11 +429,10 @@ async def test_slow_model_is_called_slow_once_in_log_and_when_asked(client, capl
 
 
 @pytest.mark.parametrize(
-    ("answers", "metered", "eager"),
-    [(("region",), False, True), (("region",), True, False), (("line", "block"), False, False)],
+    ("rewrites", "metered", "eager"), [(True, False, True), (True, True, False), (False, False, False)]
 )
-async def test_next_edits_are_asked_for_at_once_where_rewriting_is_free(client, answers, metered, eager):
-    client.model = FakeEngine(info=replace(FakeEngine().info(), answers=answers, metered=metered))
+async def test_next_edits_are_asked_for_at_once_where_rewriting_is_free(client, rewrites, metered, eager):
+    client.model = FakeEngine(info=replace(FakeEngine().info(), rewrites=rewrites, metered=metered))
     await client.initialize(INLINE)
     assert (await client.request("mercury/status", {}))["result"]["eager"] is eager
 

@@ -3,8 +3,9 @@
 from contextlib import contextmanager
 
 import pytest
+from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, EngineInfo
+from mercury_engine.api import EngineError, EngineInfo
 from mercury_engine.prompts.dialects import DIALECTS, Dialect
 from mercury_engine.prompts.edits import FORMATS
 from mercury_engine.prompts.edits.chat import CHAT_EDIT
@@ -12,8 +13,9 @@ from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.remote import asking
 from mercury_engine.remote.heard import StreamedText
 from mercury_engine.remote.protocols import Event, protocol_named
-from mercury_ls.models.canary import CURSOR, GAPS, REWRITES, KnownGap, examined, judged
+from mercury_ls.models.canary import CURSOR, GAPS, REWRITES, KnownGap, examined, judged, told
 
+OPENAI = protocol_named("openai")
 FORMS = {form.name: form for form in (*DIALECTS, *FORMATS, INCEPTION_EDIT, CHAT_EDIT)}
 EDITS = [name for name, form in FORMS.items() if not isinstance(form, Dialect)]
 FAMILIES = ["qwen", *EDITS]
@@ -58,20 +60,24 @@ class Model:
         self.family, self.form = family, FORMS[form]
 
     def info(self):
-        answers = ("line", "block") if isinstance(self.form, Dialect) else ("region",)
-        return EngineInfo("server", self.family, "http", 4096, answers=answers)
+        is_dialect = isinstance(self.form, Dialect)
+        return EngineInfo("server", self.family, "http", 4096, fills=is_dialect, rewrites=not is_dialect)
 
-    def infill(self, request):
-        protocol = protocol_named("openai")
-        questions = GAPS if isinstance(self.form, Dialect) else REWRITES
-        window = request.windows[0]
-        (question,) = [known for known in questions if known.request(self.info().answers).windows == (window,)]
-        ask = asking.filling if isinstance(self.form, Dialect) else asking.rewriting
-        attempt = next(ask(protocol, self.form, request, request, request.spans[0], address="", budget=4096))
+    def fill(self, gap):
+        (question,) = [known for known in GAPS if known.text == f"{gap.before}{CURSOR}{gap.after}"]
+        attempt = next(asking.filling(OPENAI, self.form, gap, hides=False, address="", budget=4096))
+        yield replace(self._shown(attempt, question), step=1, final=True)
+
+    def rewrite(self, regions):
+        (region,) = regions.regions
+        (question,) = [known for known in REWRITES if region.old == f"{known.above}{known.after}{known.below}"]
+        attempt = next(asking.rewriting(OPENAI, self.form, regions, regions, address="", budget=4096))
+        yield replace(self._shown(attempt, question), step=1, final=True)
+
+    def _shown(self, attempt, question):
         said = StreamedText(attempt.forced)
         said.add(Event(attempt.forced + spoken(self.family, question), end="stop"))
-        filled = attempt.show(said)
-        yield Draft(1, (filled,), final=True)
+        return attempt.show(said)
 
 
 @contextmanager
@@ -101,8 +107,8 @@ def test_model_in_another_format_is_caught_and_damages_nothing(family, form):
     model = Model(family, form)
     questions = GAPS if isinstance(model.form, Dialect) else REWRITES
     for question in questions:
-        (draft,) = model.infill(question.request(model.info().answers))
-        assert not any(mark in draft.spans[0].text for mark in marks), draft.spans[0].text
+        (answer,) = question.asked(model)
+        assert not any(mark in told(answer).text for mark in marks), told(answer).text
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -130,7 +136,7 @@ def test_slow_model_is_not_examined_further():
 class Refusing(Model):
     """Cannot be asked in its format."""
 
-    def infill(self, request):
+    def fill(self, gap):
         raise EngineError("nothing answers")
         yield
 
@@ -144,28 +150,27 @@ def test_silent_model_is_not_called_weak():
 class Both(Model):
     """Fills gaps as Qwen does, and knows nothing of edits, or the other way round."""
 
-    def __init__(self, fills):
+    def __init__(self, is_filling):
         super().__init__("qwen", "qwen")
-        self.fills, self.modes = fills, []
+        self.is_filling, self.asked = is_filling, []
 
     def info(self):
-        return EngineInfo("autoregressive", "both", "cpu", 4096, answers=("line", "block", "edit", "region"))
+        return EngineInfo("autoregressive", "both", "cpu", 4096, rewrites=True)
 
-    def infill(self, request):
-        mode = request.spans[0].mode
-        self.modes.append(mode)
-        family = "qwen" if mode == "line" else "sweep"
-        knows = (mode == "line") is self.fills
-        model = Model(family, family) if knows else Model("zeta-2.1", family)
-        model.info = self.info if family == "qwen" else model.info
-        yield from model.infill(request)
+    def fill(self, gap):
+        self.asked.append("fill")
+        return Model("qwen" if self.is_filling else "zeta-2.1", "qwen").fill(gap)
+
+    def rewrite(self, regions):
+        self.asked.append("rewrite")
+        return Model("zeta-2.1" if self.is_filling else "sweep", "sweep").rewrite(regions)
 
 
 @pytest.mark.parametrize("fills", [True, False])
 def test_model_that_does_both_is_asked_about_both(fills):
     model = Both(fills)
     found = judged(model, [], lambda name: opened("qwen", name))
-    assert {*model.modes} == {"line", "region"}
+    assert {*model.asked} == {"fill", "rewrite"}
     assert not found.fits
 
 
@@ -174,11 +179,11 @@ def test_time_for_all_questions_is_bounded():
     model = Model("zeta-2.1", "zeta")
     deadlines = []
 
-    def asked(request, infill=model.infill):
-        deadlines.append(request.deadline_ms)
-        return infill(request)
+    def asked(regions, rewrite=model.rewrite):
+        deadlines.append(regions.deadline_ms)
+        return rewrite(regions)
 
-    model.infill = asked
+    model.rewrite = asked
     judged(model, FAMILIES, lambda name: opened("zeta-2.1", name), lambda: next(now) / 2)
     assert all(0 < ms <= 5000 for ms in deadlines)
     assert next(now) / 2 <= 12

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineInfo, Filled
+from mercury_engine.api import Draft, EngineInfo, Gap, Regions, Rewrites, Rewritten
 from mercury_engine.record import ModelRecord
-from mercury_ls.models import canary, library, measure
+from mercury_ls.models import library, measure
 from mercury_ls.models.measure import SAMPLES, described
 from mercury_ls.serve import added
 from mercury_ls.settings.schema import Settings
@@ -15,60 +15,66 @@ from tests.mercury_ls.models.test_canary import Model, opened
 
 
 class Engine:
-    """Answers with the mode that it was asked for; every clock tick is a second."""
+    """Every clock tick is a second."""
 
-    def __init__(self, *answers, **info):
-        self.answers = answers
+    def __init__(self, **info):
         self.asked = []
         self._info = info
 
     def info(self):
-        return EngineInfo("test", "tiny", "cpu", 2048, answers=self.answers, bytes=5_000_000, **self._info)
+        return EngineInfo("test", "tiny", "cpu", 2048, bytes=5_000_000, **self._info)
 
-    def infill(self, request):
-        self.asked.append(request)
-        yield Draft(0, (Filled("item"),), sent="12 characters to http://127.0.0.1:1")
-        yield Draft(1, (Filled("item.price", (0.9, 0.9, 0.9), 0.5, True),), final=True)
+    def fill(self, gap):
+        self.asked.append(gap)
+        yield Draft(0, "item", sent="12 characters to http://127.0.0.1:1")
+        yield Draft(1, "item.price", (0.9, 0.9, 0.9), 0.5, True, final=True)
+
+    def rewrite(self, regions):
+        self.asked.append(regions)
+        yield Rewrites(0, (Rewritten("item"),))
+        yield Rewrites(1, (Rewritten("item.price", (0.9, 0.9, 0.9), 0.5, complete=True),), final=True)
 
 
-@pytest.mark.parametrize(
-    ("answers", "mode"), [(("line", "block"), "line"), (("block",), "block"), (("region",), "region")]
-)
-def test_model_is_asked_for_what_it_can_answer(answers, mode):
-    engine = Engine(*answers)
+REWRITES = {"fills": False, "rewrites": True}
+
+
+@pytest.mark.parametrize(("known", "kind"), [({}, Gap), (REWRITES, Regions), ({"rewrites": True}, Gap)])
+def test_model_is_asked_for_what_it_can_answer(known, kind):
+    engine = Engine(**known)
     ticks = iter(range(100))
     result = measure.measure(engine, 1500.0, clock=lambda: next(ticks))
-    assert {each.spans[0].mode for each in engine.asked} == {mode}
+    assert {type(question) for question in engine.asked} == {kind}
     assert len(engine.asked) == 2 * SAMPLES
     assert (result.measured.cold_ms, result.measured.warm_ms, result.measured.memory) == (2000.0, 2000.0, 5_000_000)
     assert (result.measured.first_ms, result.measured.tokens_per_second) == (1000.0, 2.0)
 
 
 class WholeAtOnce(Engine):
-    def infill(self, request):
-        yield Draft(1, (Filled("item.price", (0.9,) * 3, 0.5),))
-        yield Draft(2, (Filled("item.price", (0.9,) * 3, 0.5, True),), final=True)
+    def fill(self, gap):
+        yield Draft(1, "item.price", (0.9,) * 3, 0.5)
+        yield Draft(2, "item.price", (0.9,) * 3, 0.5, True, final=True)
 
 
 def test_tokens_that_come_together_say_nothing_about_speed():
     ticks = iter(range(100))
-    measured = measure.measure(WholeAtOnce("line"), 1500.0, clock=lambda: next(ticks)).measured
+    measured = measure.measure(WholeAtOnce(), 1500.0, clock=lambda: next(ticks)).measured
     assert (measured.first_ms, measured.tokens_per_second) == (1000.0, 0.0)
 
 
 def test_second_time_one_more_character_was_typed():
-    for modes in (("line",), ("region",)):
-        engine = Engine(*modes)
-        measure.measure(engine, 1500.0)
-        first, second = engine.asked[:2]
-        assert len(second.windows[0].text) == len(first.windows[0].text) + 1
-        assert second.cursor == first.cursor + 1
-        assert second.windows[0].text[: second.cursor].startswith(first.windows[0].text[: first.cursor])
-    assert canary.GAPS[0].request(("line",), "a").spans[0].start == len("def add(a, b):\n    return a")
+    engine = Engine()
+    measure.measure(engine, 1500.0)
+    first, second = engine.asked[:2]
+    assert (second.before, second.after) == (first.before + "i", first.after)
+    engine = Engine(**REWRITES)
+    measure.measure(engine, 1500.0)
+    first, second = engine.asked[:2]
+    assert len(second.regions[0].old) == len(first.regions[0].old) + 1
+    assert second.cursor == first.cursor + 1
 
 
 def test_result_says_what_was_sent_and_whether_it_is_calibrated():
-    said = "\n".join(described(measure.measure(Engine("line", calibrated=False), 1500.0)))
+    said = "\n".join(described(measure.measure(Engine(calibrated=False), 1500.0)))
     assert "tiny on cpu, loaded in 1.5 s, 5 MB of memory" in said
     assert "P 0.50  `item.price`" in said
     assert "P is the chance that you keep it; with less than suggest.minimum_probability" in said
@@ -78,9 +84,9 @@ def test_result_says_what_was_sent_and_whether_it_is_calibrated():
 
 
 def test_model_without_an_answer_is_told_apart_from_a_bracket():
-    measured = measure.measure(Engine("line", first_line_ms=8000.0), 1500.0)
+    measured = measure.measure(Engine(first_line_ms=8000.0), 1500.0)
     answers = tuple(
-        replace(answer, cold=replace(answer.cold, filled=Filled(text)))
+        replace(answer, cold=replace(answer.cold, text=text))
         for answer, text in zip(measured.answers, ("(", "", " \n"), strict=True)
     )
     said = "\n".join(described(replace(measured, answers=answers)))

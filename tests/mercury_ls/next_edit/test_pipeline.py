@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from mercury_engine.api import Draft, EngineError, Filled
+from mercury_engine.api import EngineError, Opinions
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import difference
@@ -32,12 +32,18 @@ class Engine:
 
     def __init__(self, engine) -> None:
         self.engine = engine
-        self.requests = []
+        self.questions = []
 
-    async def infill(self, request):
-        self.requests.append(request)
-        for draft in self.engine.infill(request):
-            yield draft
+    def rewrite(self, regions):
+        return self._answers(regions, self.engine.rewrite)
+
+    def judge(self, proposals):
+        return self._answers(proposals, self.engine.judge)
+
+    async def _answers(self, question, ask):
+        self.questions.append(question)
+        for answer in ask(question):
+            yield answer
 
 
 class Judge:
@@ -46,10 +52,10 @@ class Judge:
     def __init__(self, *likely) -> None:
         self.likely = likely
 
-    def infill(self, request):
-        chances = [0.99 if any(text in span.text for text in self.likely) else 0.001 for span in request.spans]
-        spans = zip(request.spans, chances, strict=True)
-        yield Draft(1, tuple(Filled(span.text, (chance,) * 4, complete=True) for span, chance in spans), True)
+    def judge(self, proposals):
+        texts = [proposal.text for proposal in proposals.proposals]
+        likely = [any(text in proposed for text in self.likely) for proposed in texts]
+        yield Opinions(1, tuple(-0.04 if is_likely else -28.0 for is_likely in likely), final=True)
 
 
 def states_of(drawn: str | tuple[str, ...]) -> list[str]:
@@ -231,14 +237,11 @@ async def test_rule_based_edits_come_before_the_model_answers():
     assert not answers[0].final
     assert answers[-1].edits == answers[0].edits
     assert answers[-1].final
-    assert not engine.requests
-
-
-JUDGING = ("line", "block", "proposal")
+    assert not engine.questions
 
 
 async def test_unlikely_edit_of_a_rule_is_not_shown():
-    question = question_of(THIRD, "python", modes=JUDGING)
+    question = question_of(THIRD, "python", judges=True)
     assert (await last_of(question)).edits
     answer = await last_of(question, Engine(Judge()))
     assert not answer.edits
@@ -247,55 +250,56 @@ async def test_unlikely_edit_of_a_rule_is_not_shown():
 
 @pytest.mark.parametrize("scenario", ASKED, ids=lambda scenario: scenario.title)
 async def test_likely_edit_of_a_rule_is_shown_unasked(scenario):
-    question = question_of(scenario.drawn, scenario.language, modes=JUDGING)
+    question = question_of(scenario.drawn, scenario.language, judges=True)
     answer = await last_of(question, Engine(Judge(" or 0")))
     assert drawn_after(question.snapshot, answer) == due_after(scenario.drawn), answer.silence
 
 
 async def test_model_without_time_changes_nothing():
     class Late:
-        def infill(self, request):
-            yield Draft(1, tuple(Filled(span.text, complete=True) for span in request.spans), True)
+        def judge(self, proposals):
+            yield Opinions(1, (None,) * len(proposals.proposals), final=True)
 
-    question = question_of(THIRD, "python", modes=JUDGING)
+    question = question_of(THIRD, "python", judges=True)
     assert (await last_of(question, Engine(Late()))).edits == (await last_of(question)).edits
 
 
 @pytest.mark.parametrize("error", [EngineError("broken"), EngineUnavailable("gone")])
 async def test_rules_answer_without_an_engine_that_fails(error):
     class Broken:
-        def infill(self, request):
+        def judge(self, proposals):
             raise error
             yield
 
-    question = question_of(THIRD, "python", modes=JUDGING)
+    question = question_of(THIRD, "python", judges=True)
     assert (await last_of(question, Engine(Broken()))).edits == (await last_of(question)).edits
 
 
 async def test_by_hand_nothing_waits_for_an_opinion():
     engine = Engine(Judge())
-    assert (await last_of(question_of(THIRD, "python", modes=JUDGING, invoked=True), engine)).edits
-    assert not engine.requests
+    assert (await last_of(question_of(THIRD, "python", judges=True, invoked=True), engine)).edits
+    assert not engine.questions
 
 
 async def test_certain_edit_needs_no_opinion():
     engine = Engine(Judge())
-    assert (await last_of(question_of(RENAME, "python", modes=JUDGING), engine)).edits
-    assert not engine.requests
+    assert (await last_of(question_of(RENAME, "python", judges=True), engine)).edits
+    assert not engine.questions
 
 
 async def test_proposals_stand_between_the_lines_around_them():
     engine = Engine(Judge())
-    await last_of(question_of(THIRD, "python", modes=JUDGING), engine)
-    (asked,) = engine.requests
-    (window,), (span,) = asked.windows, asked.spans
-    assert window.text == 'first = load("a")\nsecond = load("b")\nthird = fetch("c")\n'
-    assert (window.text[span.start : span.end], span.text) == ('third = fetch("c")\n', 'third = load("c")\n')
+    await last_of(question_of(THIRD, "python", judges=True), engine)
+    (asked,) = engine.questions
+    (proposal,) = asked.proposals
+    region = proposal.region
+    assert (region.above, region.below) == ('first = load("a")\nsecond = load("b")\n', "")
+    assert (region.old, proposal.text) == ('third = fetch("c")\n', 'third = load("c")\n')
 
 
 async def test_engine_without_draft_leaves_what_rules_know():
     class Mute:
-        def infill(self, request):
+        def judge(self, proposals):
             yield from ()
 
     answer = await last_of(question_of(RENAME, "python"), Engine(Mute()))

@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, EngineInfo, Filled
+from mercury_engine.api import EngineError, EngineInfo, Rewrites, Rewritten
 from mercury_engine.fake import FakeEngine
 from mercury_engine.prompts.edits.asked import CUT
 from mercury_ls.code.diagnostics import FileDiagnostic as Said
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit, applied, widened
 from mercury_ls.completion.context import ContextBudget
-from mercury_ls.completion.suggest import asked_modes
+from mercury_ls.completion.suggest import judges_in_time
 from mercury_ls.next_edit import opinion, pipeline
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.pipeline import next_edits
-from mercury_ls.next_edit.region import MOST_LINES, MOST_REMOVED, SURE_ENOUGH, edits_of, request
+from mercury_ls.next_edit.region import MOST_LINES, MOST_REMOVED, SURE_ENOUGH, edits_of, regions_at
 from tests.mercury_ls.next_edit.test_pipeline import Engine, drawn_after, last_of, question_of
 from tests.private_keys import BODY, KEY, LAST, SHOWN, is_told
 
@@ -33,24 +33,25 @@ def room():
 """
 
 
-class Rewrites:
+class Rewriter:
     """Answers every window with what a function makes of it."""
 
     def __init__(self, *pieces: tuple[str, str], p: float = 0.5, complete: bool = True, refused: str = "") -> None:
         self.pieces, self.p, self.complete, self.refused = pieces, p, complete, refused
 
-    def infill(self, request):
-        text = request.windows[0].text
+    def rewrite(self, regions):
+        text = regions.regions[0].old
         for before, after in self.pieces:
             assert before in text
             text = text.replace(before, after)
-        yield Draft(1, (Filled(text, p_accept=self.p, complete=self.complete, refused=self.refused),), final=True)
+        rewritten = Rewritten(text, p_accept=self.p, complete=self.complete, refused=self.refused)
+        yield Rewrites(1, (rewritten,), final=True)
 
 
 async def check(drawn: str, *pieces: tuple[str, str], expected: str, p: float = 0.5, complete: bool = True, **known):
     """`expected` is the text with the offered edits in it, or "-" and the beginning of the reason for silence."""
-    question = question_of(drawn, "python", modes=("region",), **known)
-    answer = await last_of(question, Engine(Rewrites(*pieces, p=p, complete=complete)))
+    question = question_of(drawn, "python", rewrites=True, **known)
+    answer = await last_of(question, Engine(Rewriter(*pieces, p=p, complete=complete)))
     if expected.startswith("- "):
         assert not answer.edits, drawn_after(question.snapshot, answer)
         assert answer.silence.startswith(expected[2:])
@@ -59,9 +60,9 @@ async def check(drawn: str, *pieces: tuple[str, str], expected: str, p: float = 
 
 
 def test_model_is_told_diagnostics_in_its_window():
-    question = question_of("a = 1\nb = $0c\n", "python", modes=("region",))
+    question = question_of("a = 1\nb = $0c\n", "python", rewrites=True)
     said = [Said(10, 11, "c is unknown", severity="warning"), Said(900, 901, "out of sight")]
-    (diagnostic,) = request(question, question.snapshot, question.offset, said).diagnostics
+    (diagnostic,) = regions_at(question, question.snapshot, question.offset, said).diagnostics
     assert (diagnostic.line, diagnostic.column) == (1, 4)
     assert (diagnostic.message, diagnostic.severity) == ("c is unknown", "warning")
     assert diagnostic.path == question.snapshot.path
@@ -69,7 +70,7 @@ def test_model_is_told_diagnostics_in_its_window():
 
 async def test_model_is_not_told_diagnostics_of_other_files():
     said = (Said(0, 1, "wrong"),)
-    question = question_of("a = 1\nb = $0c\n", "python", modes=("region",), diagnostics=said)
+    question = question_of("a = 1\nb = $0c\n", "python", rewrites=True, diagnostics=said)
     assert question.diagnostics_of(question.snapshot) == said
     assert question.diagnostics_of(Document("file:///x.py", "x.py", "python", 1, "").snapshot()) == ()
 
@@ -126,9 +127,9 @@ async def test_explicit_request_gets_a_model_edit_before_anything_was_edited():
 
 
 async def test_by_itself_a_model_is_not_asked_before_anything_was_edited():
-    engine = Engine(Rewrites())
-    answer = await last_of(question_of(UNTOUCHED, "python", modes=("region",)), engine)
-    assert (answer.silence, engine.requests) == ("nothing has been edited yet", [])
+    engine = Engine(Rewriter())
+    answer = await last_of(question_of(UNTOUCHED, "python", rewrites=True), engine)
+    assert (answer.silence, engine.questions) == ("nothing has been edited yet", [])
 
 
 @pytest.mark.parametrize("invoked", [False, True])
@@ -140,8 +141,8 @@ async def test_model_finishes_statement_from_which_rules_learn_nothing_yet(invok
 
 async def test_fill_in_model_is_not_asked_for_next_edits_without_any_edit():
     engine = Engine(FakeEngine())
-    answer = await last_of(question_of(UNTOUCHED, "python", modes=("line", "block", "edit"), invoked=True), engine)
-    assert (answer.silence, engine.requests) == ("nothing has been edited yet", [])
+    answer = await last_of(question_of(UNTOUCHED, "python", invoked=True), engine)
+    assert (answer.silence, engine.questions) == ("nothing has been edited yet", [])
 
 
 WRAPPED = """\
@@ -157,21 +158,21 @@ async def test_fuller_answer_of_model_comes_before_the_rule_edit_it_contains():
     assert (await last_of(question_of(WRAPPED, "python"))).offer.p_accept >= SURE_ENOUGH
     for rest in (("send(items.name)", "send(str(items.name), 1)"), ("done()", "done(items)")):
         pieces = [("send(items.name)", "send(str(items.name))")] if rest[0] == "done()" else []
-        question = question_of(WRAPPED, "python", modes=("region",))
-        answer = await last_of(question, Engine(Rewrites(*pieces, rest, p=0.3)))
+        question = question_of(WRAPPED, "python", rewrites=True)
+        answer = await last_of(question, Engine(Rewriter(*pieces, rest, p=0.3)))
         assert applied(question.snapshot.text, answer.edits).count(rest[1]) == 1
         assert "send(str(items.name)" in applied(question.snapshot.text, answer.edits)
 
 
 async def test_likely_edit_by_rule_does_not_wait_for_long(monkeypatch):
     class Never:
-        async def infill(self, request):
+        async def rewrite(self, regions):
             await asyncio.Event().wait()
             yield
 
     monkeypatch.setattr(pipeline, "SHORT_WAIT_SECONDS", 0.0)
     alone = await last_of(question_of(WRAPPED, "python"))
-    answer = await last_of(question_of(WRAPPED, "python", modes=("region",)), Never())
+    answer = await last_of(question_of(WRAPPED, "python", rewrites=True), Never())
     assert answer.edits == alone.edits
 
 
@@ -213,42 +214,42 @@ async def test_fresh_typo_may_be_mended(drawn, piece, expected):
     ],
 )
 async def test_silence_says_what_became_of_the_model_answer(piece, known, reason):
-    question = question_of(SHAPES, "python", modes=("region",))
-    answer = await last_of(question, Engine(Rewrites(piece, **known)))
+    question = question_of(SHAPES, "python", rewrites=True)
+    answer = await last_of(question, Engine(Rewriter(piece, **known)))
     assert answer.silence.endswith(reason)
 
 
 async def test_model_that_gives_no_draft_in_time_is_called_late():
     class Late:
-        def infill(self, request):
-            yield Draft(0, (Filled(request.windows[0].text),), final=True)
+        def rewrite(self, regions):
+            yield Rewrites(0, (Rewritten(regions.regions[0].old),), final=True)
 
-    answer = await last_of(question_of(SHAPES, "python", modes=("region",)), Engine(Late()))
+    answer = await last_of(question_of(SHAPES, "python", rewrites=True), Engine(Late()))
     assert answer.silence.endswith("; the model's answer came too late")
 
 
 async def test_rejected_edit_is_reported_as_reason():
-    question = question_of(SHAPES, "python", modes=("region",))
+    question = question_of(SHAPES, "python", rewrites=True)
     text = question.snapshot.text
     at = text.index("return width") + len("return width")
     refused = frozenset({(question.snapshot.uri, *widened(text, TextEdit(at, at, " * height")))})
     answer = await last_of(
-        replace(question, refused=refused), Engine(Rewrites(("return width", "return width * height")))
+        replace(question, refused=refused), Engine(Rewriter(("return width", "return width * height")))
     )
     assert answer.silence.endswith("the model's edit was discarded: it was rejected before")
 
 
 async def test_window_around_cursor_is_asked_about_with_edits_as_made():
-    engine = Engine(Rewrites())
+    engine = Engine(Rewriter())
     far = "x = 1\n" * 3000
-    question = question_of(f"{far}def area(width, ⟦→height⟧$0):\n    return width\n{far}", "python", modes=("region",))
+    question = question_of(f"{far}def area(width, ⟦→height⟧$0):\n    return width\n{far}", "python", rewrites=True)
     await last_of(question, engine)
-    (request,) = engine.requests
-    (span,), (window,) = request.spans, request.windows
-    assert (span.start, span.end, span.mode) == (0, len(window.text), "region")
-    assert window.text[: request.cursor].endswith("def area(width, height")
-    assert len(window.text) < 1.2 * ContextBudget().characters
-    assert request.edits[-1].after == "def area(width, height):\n"
+    (asked,) = engine.questions
+    (region,) = asked.regions
+    assert (region.above, region.below) == ("", "")
+    assert region.old[: asked.cursor].endswith("def area(width, height")
+    assert len(region.old) < 1.2 * ContextBudget().characters
+    assert asked.edits[-1].after == "def area(width, height):\n"
 
 
 RENAME = """\
@@ -260,10 +261,10 @@ def area(⟦w→width⟧$0, height):
 
 
 async def test_certain_edit_does_not_wait_for_a_model():
-    engine = Engine(Rewrites())
-    answer = await last_of(question_of(RENAME, "python", modes=("region",)), engine)
+    engine = Engine(Rewriter())
+    answer = await last_of(question_of(RENAME, "python", rewrites=True), engine)
     assert answer.offer.label == "rename `w` → `width`"
-    assert not engine.requests
+    assert not engine.questions
 
 
 async def test_model_renames_nothing_else():
@@ -277,8 +278,8 @@ LOGGED = 'log.⟦info→debug⟧$0("a", x)\nif x:\n    log.info("b", y)\n'
 async def test_edit_of_both_model_and_rule_is_likelier_than_either_says():
     drawn = "value = ⟦compute(1)→compute(1) or 0⟧$0\nother = compute(2)\nthird = run(compute(3))\n"
     alone = await last_of(question_of(drawn, "python"))
-    engine = Engine(Rewrites(("compute(2)", "compute(2) or 0"), p=0.3))
-    both = await last_of(question_of(drawn, "python", modes=("region",)), engine)
+    engine = Engine(Rewriter(("compute(2)", "compute(2) or 0"), p=0.3))
+    both = await last_of(question_of(drawn, "python", rewrites=True), engine)
     assert both.edits == alone.edits
     assert both.offer.label == alone.offer.label
     assert both.offer.p_accept > max(alone.offer.p_accept, 0.3)
@@ -286,8 +287,8 @@ async def test_edit_of_both_model_and_rule_is_likelier_than_either_says():
 
 async def test_model_edit_that_does_more_than_the_rule_is_likelier_too():
     drawn = "print(⟦a→total(a)⟧$0)\nx = a\nshow(a, 3)\n"
-    engine = Engine(Rewrites(("show(a, 3)", "show(total(a), 4)"), p=0.3))
-    answer = await last_of(question_of(drawn, "python", modes=("region",)), engine)
+    engine = Engine(Rewriter(("show(a, 3)", "show(total(a), 4)"), p=0.3))
+    answer = await last_of(question_of(drawn, "python", rewrites=True), engine)
     assert [edit.text for edit in answer.edits] == ["total(a), 4"]
     assert answer.offer.p_accept > 0.5
 
@@ -296,19 +297,19 @@ async def test_rule_that_leaves_text_to_model_leads_elsewhere():
     far = "x = 1\n" * 1500
     drawn = f"def area(width⟦→, height⟧$0):\n    return width * height\n\n\n{far}\n\ndef room():\n    return area(3)\n"
     engine = Engine(FakeEngine({"area(3)": "area(3, 4)"}))
-    question = question_of(drawn, "python", modes=("region",))
+    question = question_of(drawn, "python", rewrites=True)
     answer = await last_of(question, engine)
     assert [(edit.text, question.snapshot.text[edit.end :][:2]) for edit in answer.edits] == [(", 4", ")\n")]
-    assert len(engine.requests) == 2
+    assert len(engine.questions) == 2
 
 
 async def test_rule_answer_is_there_before_model_is_asked():
     class Fails:
-        def infill(self, request):
+        def rewrite(self, regions):
             raise EngineError("gone")
 
     drawn = "x = ⟦a + 1→a + 2⟧$0\ny = a + 1\n"
-    answers = next_edits(question_of(drawn, "python", modes=("region",)), Engine(Fails()))
+    answers = next_edits(question_of(drawn, "python", rewrites=True), Engine(Fails()))
     assert (await anext(answers)).edits
     with pytest.raises(EngineError):
         await anext(answers)
@@ -349,22 +350,22 @@ def test_model_that_rewrites_nearly_everything_has_lost_its_way(answer, edits):
 @pytest.mark.parametrize(
     ("known", "expected"),
     [
-        ({}, ("line", "block", "edit")),
-        ({"answers": ("region",), "reads_per_second": 10.0}, ("region",)),
-        ({"answers": ("line", "proposal"), "reads_per_second": 1000.0}, ("line", "proposal")),
-        ({"answers": ("line", "proposal"), "reads_per_second": 100.0}, ("line",)),
+        ({}, False),
+        ({"judges": True}, False),
+        ({"judges": True, "reads_per_second": 1000.0}, True),
+        ({"judges": True, "reads_per_second": 100.0}, False),
     ],
 )
 def test_engine_is_asked_for_its_opinion_only_where_that_comes_in_time(known, expected):
-    assert asked_modes(replace(EngineInfo("e", "m", "cpu", 2048), **known)) == expected
+    assert judges_in_time(replace(EngineInfo("e", "m", "cpu", 2048), **known)) is expected
 
 
 async def test_fill_in_model_has_no_part_in_next_edits():
     engine = Engine(FakeEngine())
     alone = await last_of(question_of(LOGGED, "python"))
-    answer = await last_of(question_of(LOGGED, "python", modes=("line", "block")), engine)
+    answer = await last_of(question_of(LOGGED, "python"), engine)
     assert (answer.edits, answer.silence) == (alone.edits, alone.silence)
-    assert not engine.requests
+    assert not engine.questions
 
 
 def test_long_answer_of_nonsense_is_not_compared_for_long():
@@ -376,11 +377,11 @@ def test_long_answer_of_nonsense_is_not_compared_for_long():
 
 
 def test_model_is_not_told_private_key_in_window_or_diagnostics():
-    question = question_of(f"a = 1\n{KEY}b = $0c\n", "python", modes=("region",))
+    question = question_of(f"a = 1\n{KEY}b = $0c\n", "python", rewrites=True)
     at = question.snapshot.text.index(LAST)
     said = [Said(at, at + 1, f"{LAST}?"), Said(question.offset, question.offset, f"not {BODY[0]}")]
-    asked = request(question, question.snapshot, question.offset, said)
-    assert asked.windows[0].text == f"a = 1\n{SHOWN}b = c\n"
+    asked = regions_at(question, question.snapshot, question.offset, said)
+    assert asked.regions[0].old == f"a = 1\n{SHOWN}b = c\n"
     assert [diagnostic.message for diagnostic in asked.diagnostics] == ["not " + "*" * 64]
     assert not is_told(asked)
 
@@ -409,8 +410,8 @@ async def test_rewrite_leaves_private_key_as_it_is(piece, expected):
 
 
 async def test_opinion_is_asked_without_private_key():
-    question = question_of(f"{KEY}b = $0c\n", "python", modes=("proposal",))
+    question = question_of(f"{KEY}b = $0c\n", "python", judges=True)
     edit = Candidate(question.snapshot.uri, question.offset, question.offset + 1, "d", "replace", None, {})
-    asked = opinion.request(question, [(edit,)])
-    assert asked.spans[0].text == "b = d\n"
+    asked = opinion.proposals(question, [(edit,)])
+    assert asked.proposals[0].text == "b = d\n"
     assert not is_told(asked)

@@ -34,9 +34,9 @@ class Witness(FakeEngine):
         super().__init__()
         self.told = []
 
-    def infill(self, request):
-        self.told.append(repr(request))
-        return super().infill(request)
+    def fill(self, gap):
+        self.told.append(repr(gap))
+        return super().fill(gap)
 
     def warm(self, request):
         self.told.append(repr(request))

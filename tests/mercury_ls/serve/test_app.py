@@ -3,15 +3,15 @@ import asyncio
 import msgspec
 import pytest
 
-from mercury_engine.api import ChatRequest, InfillRequest, Message, Span, Window
+from mercury_engine.api import ChatRequest, Gap, Message, Regions
 from mercury_engine.fake import FakeEngine
 from mercury_ls import __version__
-from mercury_ls.link.wire import BODY_LIMIT, AnswerFrame, FrameReader, Status, encode
+from mercury_ls.link.wire import BODY_LIMIT, Frame, FrameReader, Status, encode
 from mercury_ls.serve.access import Access
 from mercury_ls.serve.app import Activity, App
 from mercury_ls.serve.worker import Worker
 
-REQUEST = InfillRequest(session="s", windows=(Window("a.py", "python", "x"),), spans=(Span(0, 1, 1, "line"),))
+GAP = Gap(session="s", path="a.py", language="python", before="x")
 TOKEN = "the-token"
 LOCAL = {"host": "127.0.0.1:8391", "authorization": f"Bearer {TOKEN}"}
 
@@ -83,43 +83,48 @@ async def test_health_tells_state_and_protocol(app):
 
 
 async def test_info_names_the_engine(app):
-    call = await Call("GET", "/engine/v1/info").to(app)
+    call = await Call("GET", "/engine/v2/info").to(app)
     status = msgspec.json.decode(call.body, type=Status)
     assert (status.state, status.info.engine) == ("ready", "fake")
 
 
-async def test_infill_streams_drafts_until_the_final_one(app):
-    call = await Call("POST", "/engine/v1/infill", encode(REQUEST)).to(app)
-    answers = list(FrameReader(AnswerFrame).feed(call.body))
-    assert [answer.draft.final for answer in answers] == [False, False, True]
-    assert answers[-1].draft.spans[0].text == "answer"
+async def test_gap_streams_drafts_until_the_final_one(app):
+    call = await Call("POST", "/engine/v2/ask", encode(GAP)).to(app)
+    answers = list(FrameReader(Frame).feed(call.body))
+    assert [answer.final for answer in answers] == [False, False, True]
+    assert answers[-1].text == "answer"
 
 
 async def test_chat_streams_what_is_said_until_the_final_one(app):
     asked = ChatRequest(session="s", messages=(Message("user", "hello"),))
-    call = await Call("POST", "/engine/v1/chat", encode(asked)).to(app)
-    answers = list(FrameReader(AnswerFrame).feed(call.body))
-    assert [answer.said.final for answer in answers] == [False, False, False, True]
-    assert answers[-1].said.text == "You said: hello"
+    call = await Call("POST", "/engine/v2/ask", encode(asked)).to(app)
+    answers = list(FrameReader(Frame).feed(call.body))
+    assert [answer.final for answer in answers] == [False, False, False, True]
+    assert answers[-1].text == "You said: hello"
 
 
 async def test_engine_failure_is_a_frame(worker, stopped):
     app = App(worker, Activity(), stopped.set)
     await worker.close()
-    call = await Call("POST", "/engine/v1/infill", encode(REQUEST)).to(app)
-    (answer,) = FrameReader(AnswerFrame).feed(call.body)
-    assert answer.failure.kind == "unavailable"
+    call = await Call("POST", "/engine/v2/ask", encode(GAP)).to(app)
+    (answer,) = FrameReader(Frame).feed(call.body)
+    assert answer.kind == "unavailable"
 
 
 async def test_warm_is_accepted_at_once(app, worker):
-    call = await Call("POST", "/engine/v1/warm", encode(REQUEST)).to(app)
+    call = await Call("POST", "/engine/v2/warm", encode(GAP)).to(app)
     assert call.status == 202
+
+
+async def test_conversations_are_not_read_ahead(app):
+    asked = ChatRequest(session="s", messages=(Message("user", "hello"),))
+    await refused(app, 400, "nothing to read ahead for ChatRequest", "POST", "/engine/v2/warm", encode(asked))
 
 
 async def test_lease_reports_status_and_keeps_server_until_its_client_goes(worker, stopped):
     now = [0.0]
     activity = Activity(lambda: now[0])
-    call = Call("GET", "/engine/v1/lease")
+    call = Call("GET", "/engine/v2/lease")
     lease = asyncio.create_task(call.to(App(worker, activity, stopped.set)))
     while not call.body:
         await call.sent.get()
@@ -134,7 +139,7 @@ async def test_lease_reports_status_and_keeps_server_until_its_client_goes(worke
 
 
 async def test_lease_ends_with_worker(app, worker):
-    call = Call("GET", "/engine/v1/lease")
+    call = Call("GET", "/engine/v2/lease")
     lease = asyncio.create_task(call.to(app))
     await call.sent.get()
     await worker.close()
@@ -144,33 +149,32 @@ async def test_lease_ends_with_worker(app, worker):
 
 
 async def test_stop_stops(app, stopped):
-    call = await Call("POST", "/engine/v1/stop").to(app)
+    call = await Call("POST", "/engine/v2/stop").to(app)
     assert (call.status, stopped.is_set()) == (202, True)
 
 
 async def test_another_protocol_version_is_named(app):
-    await refused(app, 404, "speaks engine protocol 1, but the request uses 7", "POST", "/engine/v7/infill")
+    await refused(app, 404, "speaks engine protocol 2, but the request uses 7", "POST", "/engine/v7/ask")
 
 
 async def test_unknown_paths_and_methods_are_named(app):
     await refused(app, 404, "/v1/chat does not exist", "POST", "/v1/chat")
-    await refused(app, 405, "does not support GET", "GET", "/engine/v1/infill")
+    await refused(app, 405, "does not support GET", "GET", "/engine/v2/ask")
 
 
 async def test_malformed_request_is_refused(app):
-    await refused(app, 400, "not a msgpack InfillRequest", "POST", "/engine/v1/infill", b"garbage")
-    bad = InfillRequest(session="s", windows=(), spans=(Span(3, 0, 0, "line"),))
-    await refused(app, 400, "spans[0].window is 3", "POST", "/engine/v1/infill", encode(bad))
-    await refused(app, 400, "not a msgpack ChatRequest", "POST", "/engine/v1/chat", b"garbage")
+    await refused(app, 400, "the body is no request of protocol", "POST", "/engine/v2/ask", b"garbage")
+    nothing = Regions(session="s", regions=(), cursor=0)
+    await refused(app, 400, "about nothing", "POST", "/engine/v2/ask", encode(nothing))
     await refused(
-        app, 400, "messages is empty", "POST", "/engine/v1/chat", encode(ChatRequest(session="s", messages=()))
+        app, 400, "messages is empty", "POST", "/engine/v2/ask", encode(ChatRequest(session="s", messages=()))
     )
 
 
 async def test_oversized_body_is_refused_by_its_announcement_and_its_size(app):
     huge = {"content-length": str(BODY_LIMIT + 1)}
-    await refused(app, 413, "is larger than", "POST", "/engine/v1/infill", headers=huge)
-    await refused(app, 413, "is larger than", "POST", "/engine/v1/warm", b"x" * (BODY_LIMIT + 1))
+    await refused(app, 413, "is larger than", "POST", "/engine/v2/ask", headers=huge)
+    await refused(app, 413, "is larger than", "POST", "/engine/v2/warm", b"x" * (BODY_LIMIT + 1))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +198,7 @@ async def test_oversized_body_is_refused_by_its_announcement_and_its_size(app):
 async def test_guard_admits_token_holders_that_come_from_no_foreign_page(worker, stopped, changed, status):
     access = Access(TOKEN, ("models.example.org",), ("https://mine.example.org",))
     app = App(worker, Activity(), stopped.set, access)
-    call = await Call("GET", "/engine/v1/info", headers=LOCAL | changed).to(app)
+    call = await Call("GET", "/engine/v2/info", headers=LOCAL | changed).to(app)
     assert call.status == status
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.api import Gap
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link import claim, local
 from mercury_ls.link.client import EngineClient, EngineUnavailable
@@ -21,7 +21,7 @@ from mercury_ls.serve.app import Activity, App
 from mercury_ls.serve.worker import Worker
 from mercury_ls.settings.schema import EngineSettings
 
-REQUEST = InfillRequest(session="s", windows=(Window("a.py", "python", "x"),), spans=(Span(0, 1, 1, "line"),))
+GAP = Gap(session="s", path="a.py", language="python", before="x")
 
 SERVER = """
 import os, sys
@@ -385,13 +385,13 @@ async def test_engine_that_crashes_in_mid_request_is_restarted(directory):
     await until_ready()
     Path(directory, "crash").touch()
     with pytest.raises(EngineUnavailable):
-        await anext(client.infill(REQUEST))
+        await anext(client.fill(GAP))
     assert client.status.state == "unavailable"
     await until_ready()
-    drafts = [draft async for draft in client.infill(REQUEST)]
+    drafts = [draft async for draft in client.fill(GAP)]
     await client.close()
     await asyncio.to_thread(daemon.stop, directory)
-    assert drafts[-1].spans[0].text == "answer"
+    assert drafts[-1].text == "answer"
     assert [process.communicate() and process.returncode for process in started] == [9, 0]
     assert states[-1] == "ready"
     assert states.count("unavailable") == 1

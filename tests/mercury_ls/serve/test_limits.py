@@ -34,19 +34,19 @@ async def test_silent_or_half_finished_request_is_disconnected(directory, monkey
             await ended(reader)
             writer.close()
         assert client.status.state == "ready", "a lease is long, and has been asked for"
-        assert (await everything(client.infill(request())))[-1].spans[0].text == "answer"
+        assert (await everything(client.fill(request())))[-1].text == "answer"
 
 
 async def test_too_many_connections_keep_nobody_out(directory, monkeypatch):
     monkeypatch.setattr(limits, "MAX_CONNECTIONS", 4)
     async with serving(FakeEngine({"x": "answer"}), directory), connected(directory) as (client, _):
-        await everything(client.infill(request()))
+        await everything(client.fill(request()))
         opened = [await silent(directory) for _ in range(6)]
         await asyncio.gather(*(ended(reader) for reader, _ in opened[:3]))
         assert client.status.state == "ready", "the lease is at work"
-        assert (await everything(client.infill(request())))[-1].spans[0].text == "answer"
+        assert (await everything(client.fill(request())))[-1].text == "answer"
         newcomer = await connect(local.address(directory))
-        assert (await newcomer.send("GET", "/engine/v1/info", {})).status == 200
+        assert (await newcomer.send("GET", "/engine/v2/info", {})).status == 200
         newcomer.close()
         for _, writer in opened:
             writer.close()
@@ -58,7 +58,7 @@ async def test_client_without_token_keeps_no_connection(directory, monkeypatch):
     options = daemon.Options(directory=directory, http=address, token="secret")
     host, port = daemon.split_address(address)
     async with serving(FakeEngine({"x": "answer"}), directory, options):
-        for path, token, status in (("/health", "", 200), ("/engine/v1/info", "guessed", 401)):
+        for path, token, status in (("/health", "", 200), ("/engine/v2/info", "guessed", 401)):
             stranger = await connect(Address(host=host, port=port, token=token))
             response = await stranger.send("GET", path, {})
             await stranger.read(response)
@@ -66,7 +66,7 @@ async def test_client_without_token_keeps_no_connection(directory, monkeypatch):
             stranger.close()
         friend = await connect(Address(host=host, port=port, token="secret"))
         for _ in range(2):
-            await friend.read(await friend.send("GET", "/engine/v1/info", {}))
+            await friend.read(await friend.send("GET", "/engine/v2/info", {}))
             assert friend.usable
         friend.close()
 

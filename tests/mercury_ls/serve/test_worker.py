@@ -12,12 +12,15 @@ from mercury_engine.api import (
     ChatRequest,
     Draft,
     EngineError,
-    InfillRequest,
+    Gap,
     Message,
+    Opinions,
+    Proposal,
+    Proposals,
+    Region,
+    Regions,
     RequestError,
-    Span,
     TooLongError,
-    Window,
 )
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link.wire import Failure
@@ -27,7 +30,7 @@ from tests.engine.chat.models import opened_left_to_right
 from tests.mercury_ls.clock import Clock
 
 
-class Gate:
+class Held:
     """A pause that holds the engine before each forward until the test lets it pass."""
 
     def __init__(self):
@@ -45,9 +48,8 @@ class Gate:
         self.passing.release(forwards)
 
 
-def request(text="x", session="s", **fields):
-    window = Window("a.py", "python", text)
-    return InfillRequest(session=session, windows=(window,), spans=(Span(0, len(text), len(text), "line"),), **fields)
+def gap(text="x", session="s", **fields):
+    return Gap(session=session, path="a.py", language="python", before=text, **fields)
 
 
 def chat(text="hello", **fields):
@@ -77,27 +79,27 @@ async def everything(answers):
 
 async def test_drafts_arrive_until_the_final_one():
     async with running(FakeEngine({"x": "1"}, passes=3)) as worker:
-        drafts = await everything(worker.ask("a", request()))
+        drafts = await everything(worker.ask("a", gap()))
     assert [(draft.step, draft.final) for draft in drafts] == [(1, False), (2, False), (3, True)]
 
 
 async def test_draft_without_news_is_sent_once():
     class Waiting(FakeEngine):
-        def infill(self, request):
-            *first, last = super().infill(request)
+        def fill(self, gap):
+            *first, last = super().fill(gap)
             yield from (draft for draft in first for _ in range(3))
             yield last
 
     async with running(Waiting({"x": "1"}, passes=3)) as worker:
-        drafts = await everything(worker.ask("a", request()))
+        drafts = await everything(worker.ask("a", gap()))
     assert [draft.step for draft in drafts] == [1, 2, 3]
 
 
 async def test_closing_stops_the_engine_within_one_forward():
-    gate = Gate()
+    gate = Held()
     engine = FakeEngine(passes=50, pause=gate)
     async with running(engine) as worker:
-        answers = worker.ask("a", request())
+        answers = worker.ask("a", gap())
         await gate.hold()
         gate.let()
         assert (await anext(answers)).step == 1
@@ -109,25 +111,34 @@ async def test_closing_stops_the_engine_within_one_forward():
 
 
 async def test_closed_waiting_request_never_reaches_engine():
-    gate = Gate()
+    gate = Held()
     engine = FakeEngine(passes=1, pause=gate)
     async with running(engine) as worker:
-        first = worker.ask("a", request())
+        first = worker.ask("a", gap())
         await gate.hold()
-        waiting = worker.ask("a", request())
+        waiting = worker.ask("a", gap())
         waiting.close()
         assert await everything(waiting) == []
         gate.let(10)
         await everything(first)
-    assert engine.infills == 1
+    assert engine.fills == 1
 
 
-async def order(*asked, of=request):
+class Judging(FakeEngine):
+    """Is told the texts of proposals too."""
+
+    def judge(self, proposals):
+        self.pause(1)
+        self.answers(proposals.proposals[0].text)
+        yield Opinions(1, (None,), final=True)
+
+
+async def order(*asked, of=gap):
     """In which order the engine sees what (client, text) pairs asked while it was busy."""
-    gate, seen = Gate(), []
-    engine = FakeEngine(lambda before: seen.append(before), passes=1, pause=gate)
+    gate, seen = Held(), []
+    engine = Judging(lambda before: seen.append(before), passes=1, pause=gate)
     async with running(engine) as worker:
-        busy = worker.ask("z", request("busy"))
+        busy = worker.ask("z", gap("busy"))
         await gate.hold()
         waiting = [worker.ask(client, of(text)) for client, text in asked]
         gate.let(1 + len(asked))
@@ -142,8 +153,8 @@ async def test_newest_request_of_client_goes_first():
 
 async def test_opinion_holds_up_no_completion():
     def of(text):
-        asked = request(text)
-        return asked if text != "opinion" else replace(asked, spans=(replace(asked.spans[0], mode="proposal"),))
+        proposal = Proposal(Region("a.py", "python", ""), text)
+        return gap(text) if text != "opinion" else Proposals(session="s", proposals=(proposal,))
 
     assert await order(("a", "a1"), ("a", "opinion"), ("a", "a2"), of=of) == ["a2", "a1", "opinion"]
 
@@ -157,11 +168,11 @@ class Busy(FakeEngine):
 
     def __init__(self, *, batch=1, **options):
         super().__init__(pause=self._pass, **options)
-        self.clock, self.gate, self.seen, self.batch = Clock(100.0), Gate(), [], batch
+        self.clock, self.gate, self.seen, self.batch = Clock(100.0), Held(), [], batch
 
-    def infill(self, request):
-        for draft in super().infill(request):
-            self.seen.append(request.session)
+    def fill(self, gap):
+        for draft in super().fill(gap):
+            self.seen.append(gap.session)
             yield draft
 
     def info(self):
@@ -176,9 +187,9 @@ class Busy(FakeEngine):
 async def shared(engine, *asked, after=None):
     """Whose drafts came in which order when all but the first ask during its first forward; and what each got."""
     async with running(engine, clock=engine.clock) as worker:
-        answers = [worker.ask(client, request(session=session)) for client, session in asked[:1]]
+        answers = [worker.ask(client, gap(session=session)) for client, session in asked[:1]]
         await engine.gate.hold()
-        answers += [worker.ask(client, request(session=session)) for client, session in asked[1:]]
+        answers += [worker.ask(client, gap(session=session)) for client, session in asked[1:]]
         if after:
             after(answers)
         engine.gate.let()
@@ -230,9 +241,9 @@ async def test_closing_one_of_a_batch_leaves_the_others_as_they_are():
 
 async def test_error_of_one_in_batch_leaves_the_others_as_they_are():
     class Failing(Busy):
-        def infill(self, request):
-            for draft in super().infill(request):
-                if request.session == "b" and draft.step == 2:
+        def fill(self, gap):
+            for draft in super().fill(gap):
+                if gap.session == "b" and draft.step == 2:
                     raise EngineError("b is bad")
                 yield draft
 
@@ -244,9 +255,9 @@ async def test_error_of_one_in_batch_leaves_the_others_as_they_are():
 async def test_expired_suspended_request_gets_its_best_draft():
     engine = Busy(passes=9)
     async with running(engine, clock=engine.clock) as worker:
-        first = worker.ask("a", request(session="a", deadline_ms=90))
+        first = worker.ask("a", gap(session="a", deadline_ms=90))
         await engine.gate.hold()
-        second = worker.ask("b", request(session="b"))
+        second = worker.ask("b", gap(session="b"))
         engine.gate.let()
         got, _ = await everything(first), await everything(second)
     assert [(draft.step, draft.final) for draft in got] == [(1, False), (2, False), (3, False), (3, True)]
@@ -256,10 +267,10 @@ async def test_expired_suspended_request_gets_its_best_draft():
 async def test_client_that_never_closes_has_a_limited_number_of_requests():
     engine, most = Busy(passes=2), 0
     async with running(engine, clock=engine.clock) as worker:
-        answers = [worker.ask("a", request(session="0"))]
+        answers = [worker.ask("a", gap(session="0"))]
         for number in range(1, 2 * module.WAITING_PER_CLIENT):
             await engine.gate.hold() if number == 1 else None
-            answers.append(worker.ask("a", request(session=str(number))))
+            answers.append(worker.ask("a", gap(session=str(number))))
             engine.gate.let() if number == 1 else None
             await anext(answers[-1])
             most = max(most, engine.open)
@@ -269,12 +280,12 @@ async def test_client_that_never_closes_has_a_limited_number_of_requests():
 
 
 async def test_too_many_requests_of_a_client_supersede_its_oldest():
-    gate = Gate()
+    gate = Held()
     async with running(FakeEngine(passes=1, pause=gate)) as worker:
-        worker.ask("a", request())
+        worker.ask("a", gap())
         await gate.hold()
-        waiting = [worker.ask("a", request()) for _ in range(module.WAITING_PER_CLIENT + 1)]
-        other = worker.ask("b", request())
+        waiting = [worker.ask("a", gap()) for _ in range(module.WAITING_PER_CLIENT + 1)]
+        other = worker.ask("b", gap())
         (superseded,) = await everything(waiting[0])
         gate.let(100)
         answered = [await everything(answers) for answers in (*waiting[1:], other)]
@@ -283,13 +294,13 @@ async def test_too_many_requests_of_a_client_supersede_its_oldest():
 
 
 async def test_full_queue_refuses_newcomer():
-    gate = Gate()
+    gate = Held()
     async with running(FakeEngine(passes=1, pause=gate)) as worker:
-        worker.ask("a", request())
+        worker.ask("a", gap())
         await gate.hold()
         for client in range(module.WAITING):
-            worker.ask(str(client), request())
-        (refused,) = await everything(worker.ask("late", request()))
+            worker.ask(str(client), gap())
+        (refused,) = await everything(worker.ask("late", gap()))
         gate.let(module.WAITING + 1)
     assert refused.kind == "busy"
 
@@ -302,47 +313,44 @@ async def test_deadline_makes_best_draft_so_far_the_final_one():
 
     engine = FakeEngine({"x": "answer"}, passes=10, pause=forward)
     async with running(engine, clock=clock) as worker:
-        drafts = await everything(worker.ask("a", request(deadline_ms=250)))
+        drafts = await everything(worker.ask("a", gap(deadline_ms=250)))
         await settled(worker)
     assert [(draft.step, draft.final) for draft in drafts] == [(1, False), (2, False), (3, True)]
     assert engine.open == 0
 
 
 async def test_waiting_counts_towards_the_deadline_and_leaves_the_text():
-    clock, gate = Clock(100.0), Gate()
+    clock, gate = Clock(100.0), Held()
     engine = FakeEngine({"x": "answer"}, passes=3, pause=gate)
     async with running(engine, clock=clock) as worker:
-        first = worker.ask("a", request())
+        first = worker.ask("a", gap())
         await gate.hold()
-        edit = InfillRequest(
-            session="t",
-            windows=(Window("b.py", "python", "old text"),),
-            spans=(Span(0, 0, 3, "edit"),),
-            deadline_ms=50,
-        )
+        region = Region("b.py", "python", "old text")
+        edit = Regions(session="t", regions=(region,), cursor=0, deadline_ms=50)
         waiting = worker.ask("b", edit)
         clock.now += 0.06
         gate.let(1)
         (draft,) = await everything(waiting)
         gate.let(2)
         await everything(first)
-    assert (draft.final, draft.spans[0].text, draft.spans[0].complete) == (True, "old", False)
-    assert engine.infills == 1
+    (rewritten,) = draft.regions
+    assert (draft.final, rewritten.text, rewritten.complete) == (True, "old text", False)
+    assert engine.fills == 1
 
 
 async def test_engine_is_told_the_remaining_time():
-    clock, gate = Clock(100.0), Gate()
+    clock, gate = Clock(100.0), Held()
     told = []
 
     class Telling(FakeEngine):
-        def infill(self, request):
-            told.append(request.deadline_ms)
-            return super().infill(request)
+        def fill(self, gap):
+            told.append(gap.deadline_ms)
+            return super().fill(gap)
 
     async with running(Telling(passes=1, pause=gate), clock=clock) as worker:
-        first = worker.ask("a", request())
+        first = worker.ask("a", gap())
         await gate.hold()
-        second = worker.ask("a", request(deadline_ms=200))
+        second = worker.ask("a", gap(deadline_ms=200))
         clock.now += 0.15
         gate.let(2)
         await everything(first)
@@ -365,15 +373,15 @@ async def test_engine_error_fails_that_request_alone(error, detail):
 
     engine = FakeEngine(answer, passes=1)
     async with running(engine) as worker:
-        assert await everything(worker.ask("a", request("bad"))) == [Failure("engine", detail)]
-        (draft,) = await everything(worker.ask("a", request("good")))
-    assert draft.spans[0].text == "fine"
+        assert await everything(worker.ask("a", gap("bad"))) == [Failure("engine", detail)]
+        (draft,) = await everything(worker.ask("a", gap("good")))
+    assert draft.text == "fine"
     assert engine.open == 0
 
 
 async def test_engine_that_ends_without_final_draft_is_a_failure():
     async with running(FakeEngine(passes=0)) as worker:
-        (failure,) = await everything(worker.ask("a", request()))
+        (failure,) = await everything(worker.ask("a", gap()))
     assert failure.kind == "engine"
 
 
@@ -398,7 +406,7 @@ async def test_completions_come_before_conversations_whoever_asks():
     async with running(engine, clock=engine.clock) as worker:
         first = worker.ask("a", chat("a"))
         await engine.gate.hold()
-        waiting = [worker.ask("b", chat("b")), *(worker.ask(name, request(session=name)) for name in ("c", "a2"))]
+        waiting = [worker.ask("b", chat("b")), *(worker.ask(name, gap(session=name)) for name in ("c", "a2"))]
         engine.gate.let()
         answers = [await everything(stream) for stream in (first, *waiting)]
     assert " ".join(engine.seen) == "a c c a2 a2 a b b"
@@ -414,7 +422,7 @@ async def test_conversations_get_a_step_now_and_then_while_completions_wait(monk
     monkeypatch.setattr(module, "CONVERSATION_SECONDS", 0.09)
     engine = Overheard(passes=11, batch=batch)
     async with running(engine, clock=engine.clock) as worker:
-        streams = [worker.ask("c", request(session="c"))]
+        streams = [worker.ask("c", gap(session="c"))]
         await engine.gate.hold()
         streams += [worker.ask(name, chat(name)) for name in "ab"]
         engine.gate.let()
@@ -451,14 +459,14 @@ async def test_unreadable_warming_text_is_a_plain_log_line(caplog):
 
     caplog.set_level("INFO")
     async with running(Small()) as worker:
-        worker.warm("a", request())
+        worker.warm("a", gap())
         await settled(worker)
     (line,) = caplog.records
     assert (line.getMessage(), line.exc_info) == ("session 's' is not warmed: 900 tokens, and 800 fit", None)
 
 
 async def test_closing_a_conversation_stops_the_engine_within_one_forward():
-    gate = Gate()
+    gate = Held()
     engine = FakeEngine(passes=50, pause=gate)
     async with running(engine) as worker:
         said = worker.ask("a", chat())
@@ -487,9 +495,9 @@ async def test_expired_conversation_is_ended_by_engine():
 
 
 async def test_conversation_without_time_says_nothing():
-    clock, gate = Clock(100.0), Gate()
+    clock, gate = Clock(100.0), Held()
     async with running(FakeEngine(passes=1, pause=gate), clock=clock) as worker:
-        first = worker.ask("a", request())
+        first = worker.ask("a", gap())
         await gate.hold()
         late = worker.ask("b", chat(deadline_ms=10))
         clock.now += 1
@@ -499,12 +507,12 @@ async def test_conversation_without_time_says_nothing():
 
 
 async def test_warming_is_suspended_while_somebody_waits_and_goes_on_afterwards():
-    gate, steps = Gate(), []
+    gate, steps = Held(), []
     engine = FakeEngine(passes=2, pause=lambda step: (steps.append(step), gate(step)))
     async with running(engine) as worker:
-        worker.warm("a", request(session="warm"))
+        worker.warm("a", gap(session="warm"))
         await gate.hold()
-        answers = worker.ask("b", request())
+        answers = worker.ask("b", gap())
         gate.let(1)
         await gate.hold()
         assert engine.open == 2
@@ -516,16 +524,16 @@ async def test_warming_is_suspended_while_somebody_waits_and_goes_on_afterwards(
 
 
 async def test_warming_is_dropped_when_its_session_asks_or_its_client_leaves():
-    for drop in ("infill", "warm", "forget"):
-        gate = Gate()
+    for drop in ("fill", "warm", "forget"):
+        gate = Held()
         engine = FakeEngine(passes=5, pause=gate)
         async with running(engine) as worker:
-            worker.warm("a", request())
+            worker.warm("a", gap())
             await gate.hold()
-            if drop == "infill":
-                worker.ask("a", request())
+            if drop == "fill":
+                worker.ask("a", gap())
             elif drop == "warm":
-                worker.warm("a", request())
+                worker.warm("a", gap())
             else:
                 worker.forget("a")
             gate.let(100)
@@ -535,10 +543,10 @@ async def test_warming_is_dropped_when_its_session_asks_or_its_client_leaves():
 
 
 async def test_leaving_client_does_not_stop_warming_of_another():
-    gate = Gate()
+    gate = Held()
     engine = FakeEngine(passes=5, pause=gate)
     async with running(engine) as worker:
-        worker.warm("a", request())
+        worker.warm("a", gap())
         await gate.hold()
         worker.forget("b")
         gate.let(100)
@@ -547,7 +555,7 @@ async def test_leaving_client_does_not_stop_warming_of_another():
 
 
 async def test_wishes_to_warm_are_bounded_and_the_newest_goes_first():
-    gate, seen = Gate(), []
+    gate, seen = Held(), []
 
     class Seeing(FakeEngine):
         def warm(self, request):
@@ -555,10 +563,10 @@ async def test_wishes_to_warm_are_bounded_and_the_newest_goes_first():
             return super().warm(request)
 
     async with running(Seeing(passes=1, pause=gate)) as worker:
-        worker.ask("a", request())
+        worker.ask("a", gap())
         await gate.hold()
         for number in range(module.WARM + 5):
-            worker.warm("a", request(session=str(number)))
+            worker.warm("a", gap(session=str(number)))
         gate.let(100)
         await settled(worker)
     assert seen == [str(number) for number in reversed(range(5, module.WARM + 5))]
@@ -570,9 +578,9 @@ async def test_error_while_warming_harms_nobody():
             raise ValueError("no")
 
     async with running(Failing(passes=1)) as worker:
-        worker.warm("a", request(session="warm"))
+        worker.warm("a", gap(session="warm"))
         await settled(worker)
-        assert len(await everything(worker.ask("a", request()))) == 1
+        assert len(await everything(worker.ask("a", gap()))) == 1
 
 
 async def test_thousand_cancelled_requests_leave_nothing():
@@ -580,13 +588,13 @@ async def test_thousand_cancelled_requests_leave_nothing():
     async with running(engine) as worker:
         left = []
         for number in range(1000):
-            answers = worker.ask("a", request(session=str(number % 3)))
+            answers = worker.ask("a", gap(session=str(number % 3)))
             left.append(weakref.ref(answers))
             if number % 2:
                 await anext(answers)
             answers.close()
         await settled(worker)
-        await everything(worker.ask("a", request()))
+        await everything(worker.ask("a", gap()))
         await settled(worker)
         del answers
         gc.collect()
@@ -595,7 +603,7 @@ async def test_thousand_cancelled_requests_leave_nothing():
 
 
 async def test_loading_reports_its_progress():
-    gate = Gate()
+    gate = Held()
 
     def load(report):
         report(0.5, "weights")
@@ -606,7 +614,7 @@ async def test_loading_reports_its_progress():
     statuses = worker.statuses()
     seen = [await anext(statuses)]
     seen.append(await anext(statuses))
-    (refused,) = await everything(worker.ask("a", request()))
+    (refused,) = await everything(worker.ask("a", gap()))
     gate.let()
     seen.append(await anext(statuses))
     await worker.close()
@@ -639,7 +647,7 @@ async def test_idle_engine_is_closed_and_loaded_again_for_the_next_request():
     while opened[0]():
         await asyncio.sleep(0)
     assert worker.status.state == "ready", "it will be soon for whoever asks"
-    (refused,) = await everything(worker.ask("a", request()))
+    (refused,) = await everything(worker.ask("a", gap()))
     assert (refused.kind, refused.detail) == ("unavailable", "the model is still loading: ask again in a moment")
     await ready(worker)
     assert len(opened) == 2
@@ -673,7 +681,7 @@ async def test_engine_trouble_is_in_the_status_as_long_as_it_lasts():
             statuses = worker.statuses()
             await anext(statuses)
             engine.notes = notes
-            await everything(worker.ask("a", request()))
+            await everything(worker.ask("a", gap()))
             status = await anext(statuses)
             assert (status.state, status.detail, status.info.notes) == ("ready", detail, notes)
 
@@ -691,8 +699,8 @@ async def test_status_follows_how_quickly_the_engine_reads():
         await anext(statuses)
         for speed, told in ((190.0, 200.0), (120.0, 120.0)):
             engine.speed = speed
-            await everything(worker.ask("a", request()))
-            await everything(worker.ask("a", request()))
+            await everything(worker.ask("a", gap()))
+            await everything(worker.ask("a", gap()))
             assert worker.latest.info.reads_per_second == speed
             assert worker.status.info.reads_per_second == told
 
@@ -701,20 +709,20 @@ async def test_trouble_seen_when_a_request_is_given_up_is_reported_at_once():
     class Slow(FakeEngine):
         notes = ()
 
-        def infill(self, request):
+        def fill(self, gap):
             try:
-                yield from super().infill(request)
+                yield from super().fill(gap)
             finally:
                 self.notes = ("too slow",)
 
         def info(self):
             return replace(super().info(), notes=self.notes)
 
-    gate = Gate()
+    gate = Held()
     async with running(Slow(passes=50, pause=gate)) as worker:
         statuses = worker.statuses()
         await anext(statuses)
-        answers = worker.ask("a", request())
+        answers = worker.ask("a", gap())
         await gate.hold()
         answers.close()
         gate.let()
@@ -729,20 +737,20 @@ async def test_engine_that_does_not_load_says_why_to_everybody():
     async for status in worker.statuses():
         if status.state == "unavailable":
             break
-    (refused,) = await everything(worker.ask("a", request()))
+    (refused,) = await everything(worker.ask("a", gap()))
     await worker.close()
     assert status.detail == refused.detail == "model.safetensors is missing: run mercury-ls doctor"
 
 
 async def test_closing_the_worker_fails_what_waits_and_what_runs():
-    gate = Gate()
+    gate = Held()
     engine = FakeEngine(passes=9, pause=gate)
     async with running(engine) as worker:
-        runs = worker.ask("a", request())
+        runs = worker.ask("a", gap())
         await gate.hold()
-        waits = worker.ask("a", request())
+        waits = worker.ask("a", gap())
         gate.passing.release(9)
-        worker.warm("a", request(session="warm"))
+        worker.warm("a", gap(session="warm"))
     for answers in (runs, waits):
         last = (await everything(answers))[-1]
         assert last.kind == "unavailable" if isinstance(last, Failure) else last.final
@@ -777,12 +785,12 @@ async def test_panic_ends_all_requests_and_is_reported(caplog):
         raise Panic("index out of bounds")
 
     async with running(FakeEngine(pause=panic)) as worker:
-        first, second = worker.ask("a", request(session="a")), worker.ask("b", request(session="b"))
+        first, second = worker.ask("a", gap(session="a")), worker.ask("b", gap(session="b"))
         for stream in (first, second):
             (failure,) = await everything(stream)
             assert failure == Failure("unavailable", "the engine crashed (Panic: index out of bounds)")
         async with asyncio.timeout(10):
             while worker.status.state != "unavailable":
                 await asyncio.sleep(0)
-        assert await everything(worker.ask("a", request(session="a"))) == [Failure("unavailable", worker.status.reason)]
+        assert await everything(worker.ask("a", gap(session="a"))) == [Failure("unavailable", worker.status.reason)]
     assert "the engine's thread has ended" in caplog.text

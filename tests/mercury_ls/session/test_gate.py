@@ -3,15 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import Diagnostic, Edit, EngineError, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Diagnostic, Edit, EngineError, Gap, Region, Regions, Snippet
 from mercury_ls.session.gate import Gate
 from mercury_ls.settings.schema import SuggestSettings
 from tests.mercury_ls.session.test_generations import Desk, Typist, settled
 
 CANARY = "tOp-SeCrEt-42"
-ASKED = InfillRequest(
-    session="s", windows=(Window("/p/a.py", "python", "x = \n"),), spans=(Span(0, 4, 4, "line"),), cursor=4
-)
+ASKED = Gap(session="s", path="/p/a.py", language="python", before="x = ", after="\n")
 
 
 def cleared(request):
@@ -41,7 +39,10 @@ def test_hidden_file_parts_are_left_out(fields):
 
 def test_request_about_hidden_file_is_refused():
     with pytest.raises(EngineError, match="the file is private: a rule"):
-        cleared(replace(ASKED, windows=(*ASKED.windows, Window("/p/.env", "sh", CANARY))))
+        cleared(replace(ASKED, path="/p/.env"))
+    regions = (Region("/p/a.py", "python", "x"), Region("/p/.env", "sh", CANARY))
+    with pytest.raises(EngineError, match="the file is private: a rule"):
+        cleared(Regions(session="s", regions=regions, cursor=0))
 
 
 def test_request_without_hidden_files_stays_the_same_object():
@@ -56,7 +57,7 @@ async def test_edits_of_a_file_that_gets_a_hidden_name_no_longer_leave():
     typist.session.change(other, 2, [((0, 9, 0, 9), CANARY)], "utf-16")
     typist.open("x = $0\n")
     await typist.ask()
-    assert CANARY in repr(typist.desk.pens[0].request)
+    assert CANARY in repr(typist.desk.pens[0].gap)
     typist.desk.pens[0].write("other", final=True)
     await settled()
     typist.session.files.renamed("/project/config.py", "/project/.env")
@@ -64,5 +65,5 @@ async def test_edits_of_a_file_that_gets_a_hidden_name_no_longer_leave():
     await typist.ask(invoked=True)
     await settled()
     assert len(typist.desk.pens) == 2
-    assert CANARY not in repr(typist.desk.pens[1].request)
+    assert CANARY not in repr(typist.desk.pens[1].gap)
     await typist.session.end()

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest
+from mercury_engine.api import Draft, EngineError, EngineInfo, Gap, Regions
 from mercury_ls.completion.offers import Answer
 from mercury_ls.link.wire import Status
 from mercury_ls.project.privacy import Privacy
@@ -31,10 +31,10 @@ STRONG = EngineInfo(
 
 
 class Pen:
-    """One request that the test answers, piece by piece."""
+    """One question that the test answers, piece by piece."""
 
-    def __init__(self, request: InfillRequest) -> None:
-        self.request = request
+    def __init__(self, gap: Gap) -> None:
+        self.gap = gap
         self.is_closed = False
         self._drafts: asyncio.Queue[Draft | Exception] = asyncio.Queue()
         self._step = 0
@@ -42,11 +42,11 @@ class Pen:
     def write(self, text: str, *, final: bool = False, p: float = 0.9, cut: bool = False) -> None:
         """A final text that was `cut` is only the likely beginning of the answer."""
         self._step += 1
-        self._drafts.put_nowait(Draft(self._step, (Filled(text, (p,) * 4, p, final and not cut),), final=final))
+        self._drafts.put_nowait(Draft(self._step, text, (p,) * 4, p, final and not cut, final=final))
 
     def read_until(self, unread: int, *, final: bool = False) -> None:
         """A forward that only reads."""
-        self._drafts.put_nowait(Draft(0, (Filled(""),), final=final, unread=unread))
+        self._drafts.put_nowait(Draft(final=final, unread=unread))
 
     def fail(self) -> None:
         self._drafts.put_nowait(EngineError("no memory"))
@@ -76,10 +76,10 @@ class Desk:
 
     async def close(self) -> None: ...
 
-    async def warm(self, request: InfillRequest) -> None: ...
+    async def warm(self, question: Gap | Regions) -> None: ...
 
-    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
-        self.pens.append(pen := Pen(request))
+    def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
+        self.pens.append(pen := Pen(gap))
         return pen.drafts()
 
 
@@ -556,7 +556,7 @@ async def test_explicit_request_shows_first_answer_and_others_when_repeated(desk
     desk.pens[0].write("compute(y)", final=True)
     await asyncio.wait([asked])
     assert texts(asked) == ["compute(y)"]
-    assert [pen.request.seed for pen in desk.pens] == [0, 1, 2]
+    assert [pen.gap.seed for pen in desk.pens] == [0, 1, 2]
     desk.pens[1].fail()
     desk.pens[2].write("other(y)", final=True, p=0.95)
     await settled()

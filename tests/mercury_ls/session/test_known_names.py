@@ -19,9 +19,9 @@ URI = "file:///project/file.py"
 class Listening(FakeEngine):
     """A fake engine that keeps the last request."""
 
-    def infill(self, request):
-        self.request = request
-        return super().infill(request)
+    def fill(self, gap):
+        self.gap = gap
+        return super().fill(gap)
 
 
 class Analyser:
@@ -65,10 +65,10 @@ async def ask(session, text, *, invoked=True):
 
 async def test_first_request_at_place_has_no_names_and_next_has_them(session, engine):
     await ask(session, "x = path.")
-    assert engine.request.members == ()
+    assert engine.gap.members == ()
     await session.questions.names.settled()
     await ask(session, "x = path.s")
-    assert engine.request.members[0] == Members("", ("split",), (0,))
+    assert engine.gap.members[0] == Members("", ("split",), (0,))
 
 
 @pytest.mark.parametrize("invoked", [False, True])
@@ -78,7 +78,7 @@ async def test_nearby_names_are_learned_while_nobody_types(session, engine, invo
     session.idle.look_ahead()
     await session.questions.names.settled()
     await ask(session, "def f(path):\n    x = ", invoked=invoked)
-    assert engine.request.members == (Members("path", ("join", "split"), (0, 0)),)
+    assert engine.gap.members == (Members("path", ("join", "split"), (0, 0)),)
 
 
 async def test_other_rules_make_what_is_known_unknown_and_the_analyser_ends(session):

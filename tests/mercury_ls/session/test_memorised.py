@@ -41,9 +41,9 @@ STEPS, LEARNING_RATE = 120, 4e-3
 class Asked(FakeEngine):
     """Keeps what it is asked."""
 
-    def infill(self, request):
-        self.request = request
-        return super().infill(request)
+    def fill(self, gap):
+        self.gap = gap
+        return super().fill(gap)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,8 @@ async def test_memorised_text_is_all_shown(model, folder):
     asked = Asked(info=blank.info())
     for name, (_, middle) in PLACES.items():
         await answer_at(asked, name)
-        question = blank._question(asked.request, 0)
+        asking = blank._asking
+        question = asking.about_gap(asking.dialect, asked.gap, blank._prompts()[0])
         rest = TOKENIZER.encode(question.prompt.forced + middle)
         lessons.append((question.ids, [*rest, TOKENIZER.special("<|endoftext|>")]))
     memorised(model, lessons)

@@ -44,7 +44,7 @@ async def session(tmp_path, monkeypatch):
     await made.end()
 
 
-REWRITES = replace(FakeEngine().info(), answers=("region",), calibrated=False)
+REWRITES = replace(FakeEngine().info(), fills=False, rewrites=True, calibrated=False)
 
 
 @pytest.fixture
@@ -237,12 +237,10 @@ async def test_its_record_decides_how_often_a_next_edit_model_is_asked(tmp_path,
 class Gone:
     """An engine that cannot answer."""
 
-    infills = 0
-
     def info(self):
         return REWRITES
 
-    def infill(self, request):
+    def rewrite(self, regions):
         raise EngineError("the server has gone")
 
 

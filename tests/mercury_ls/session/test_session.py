@@ -87,13 +87,13 @@ async def test_model_is_asked_once_and_typing_along_needs_it_no_more(session, en
     await check(session, "x = $0\n", "compute(y)")
     await check(session, "x = com$0\n", "pute(y)", "type-through")
     await check(session, "x = c$0\n", "ompute(y)", "type-through")
-    assert engine.infills == 1
+    assert engine.fills == 1
 
 
 async def test_going_another_way_asks_again(session, engine):
     await check(session, "x = $0\n", "compute(y)")
     await check(session, "z = $0\n", "other(y)")
-    assert engine.infills == 2
+    assert engine.fills == 2
 
 
 async def test_failure_of_the_engine_is_the_reason_and_the_log_has_its_traceback(caplog):
@@ -163,7 +163,7 @@ async def test_switched_off_for_a_language_or_altogether(engine):
     await check(silent, "x = $0\n", "- suggestions are off")
     for session in (off, silent):
         await session.end()
-    assert engine.infills == 0
+    assert engine.fills == 0
 
 
 async def test_text_without_memory_for_it_is_a_reason_and_a_plain_log_line(caplog):
@@ -227,7 +227,7 @@ async def test_engine_is_not_asked_about_text_that_changes_in_the_pause_before(e
     await asyncio.sleep(0)
     session.change(URI, 2, [((0, 4, 0, 4), typed)], "utf-16")
     assert (await asking).silence == CHANGED
-    assert engine.infills == 0
+    assert engine.fills == 0
     await session.end()
 
 
@@ -353,7 +353,7 @@ async def test_position_in_older_text_is_not_looked_up_in_newer_one(session, eng
     session.open(URI, "/project/file.py", "python", 2, "x = \n")
     (answer,) = [answer async for answer in session.inline(InlineRequest(uri=URI, offset=4, version=1))]
     assert answer.silence == "the text changed before the request had its turn"
-    assert engine.infills == 0
+    assert engine.fills == 0
 
 
 async def test_beside_a_menu_the_suggestion_on_the_screen_is_not_trimmed(session):

@@ -18,9 +18,13 @@ class Told(FakeEngine):
         super().__init__(*args, **known)
         self.told = []
 
-    def infill(self, request):
-        self.told.append(request)
-        yield from super().infill(request)
+    def fill(self, gap):
+        self.told.append(gap)
+        yield from super().fill(gap)
+
+    def rewrite(self, regions):
+        self.told.append(regions)
+        yield from super().rewrite(regions)
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
@@ -41,7 +45,7 @@ async def test_canaries_do_not_arrive(path, hidden):
 async def test_same_edits_of_public_file_arrive(name):
     sent = json.loads((Path(REQUESTS[0]).parent / f"{name}.json").read_text(encoding="utf-8"))
     uncertain = json.loads(json.dumps(sent["body"]).replace("def total(", "# total("))  # a rename would be certain
-    engine = Told(info=replace(INFO, answers=("region",)))
+    engine = Told(info=replace(INFO, fills=False, rewrites=True))
     async with served(engine) as (_, app), client(app, **sent["headers"]) as asking:
         await asking.post(sent["path"], json=hostile(uncertain, "shop/notes.py"))
     assert {edit.path for request in engine.told for edit in request.edits} >= {"notes.py"}

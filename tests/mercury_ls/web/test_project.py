@@ -19,9 +19,9 @@ class Told(FakeEngine):
 
     request = None
 
-    def infill(self, request):
-        self.request = request
-        yield from super().infill(request)
+    def fill(self, gap):
+        self.gap = gap
+        yield from super().fill(gap)
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ async def asked(engine, project, path, **more):
 async def test_definitions_of_other_files_are_context(project, path):
     engine = Told()
     await asked(engine, project, path.format(project=project))
-    assert [(each.path, each.text) for each in engine.request.snippets] == [("units.py", UNITS.rstrip())]
-    assert str(project) not in engine.request.windows[0].path
+    assert [(each.path, each.text) for each in engine.gap.snippets] == [("units.py", UNITS.rstrip())]
+    assert str(project) not in engine.gap.path
 
 
 async def test_private_file_stays_hidden(project):
@@ -65,4 +65,4 @@ async def test_without_a_project_nothing_is_read(tmp_path):
         await service.read_projects()
         async for _ in service.complete(Text("plan.py", USES, len(USES)), Wish(invoked=True), ApiClient()):
             pass
-    assert engine.request.snippets == ()
+    assert engine.gap.snippets == ()

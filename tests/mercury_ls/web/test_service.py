@@ -133,7 +133,7 @@ async def test_warming_and_silent_requests_are_answered_without_the_engine(body)
     engine = FakeEngine()
     async with served(engine) as (_, app), client(app) as asking:
         assert (await asking.post("/infill", json=body)).json()["content"] == ""
-    assert engine.infills == 0
+    assert engine.fills == 0
 
 
 @pytest.mark.parametrize(("length", "expected"), [(LONG_TEXT + 1, 1), (1000, 3)])
@@ -178,9 +178,9 @@ class Listening(FakeEngine):
         super().__init__()
         self.asked = []
 
-    def infill(self, request, **options):
-        self.asked.append(request)
-        return super().infill(request, **options)
+    def fill(self, gap):
+        self.asked.append(gap)
+        return super().fill(gap)
 
 
 @pytest.mark.parametrize("dialect", ["zeta", "zeta-2", "mercury-edit"])

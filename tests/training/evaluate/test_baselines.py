@@ -5,25 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from mercury_engine.api import InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Gap, Snippet
 from mercury_training.evaluate.baselines import NgramEngine
 from tests.cases import each_case
 
 
-def check(marked, expected, mode="line", **fields):
-    start = marked.index("$0")
-    window = Window("shapes.py", "python", marked.replace("$0", "", 1))
-    request = InfillRequest(session="", windows=(window,), spans=(Span(0, start, start, mode),), **fields)
-    (draft,) = NgramEngine().infill(request)
+def gap(marked, **fields):
+    before, _, after = marked.partition("$0")
+    return Gap(session="", path="shapes.py", language="python", before=before, after=after, **fields)
+
+
+def check(marked, expected, **fields):
+    (draft,) = NgramEngine().fill(gap(marked, **fields))
     assert draft.final
-    assert draft.spans[0].text == expected
-    return draft.spans[0]
+    assert draft.text == expected
+    return draft
 
 
 @each_case(Path(__file__).with_name("baselines.txt"))
 def test_file_says_what_is_missing(case):
     before, missing, after = re.split("[«»]", case.drawn)
-    check(f"{before}$0{after}", missing, case.key)
+    check(f"{before}$0{after}", missing, block=case.key == "block")
 
 
 def test_snippets_are_learned_from():
@@ -31,11 +33,9 @@ def test_snippets_are_learned_from():
 
 
 def test_answer_stays_within_its_budget():
-    start = len(text := "a a a a a a a a ")
-    request = InfillRequest(session="", windows=(Window("x", "text", text),), spans=(Span(0, start, start, "line", 4),))
-    (draft,) = NgramEngine().infill(request)
-    assert len(draft.spans[0].confidence) == 4
-    assert not draft.spans[0].complete
+    (draft,) = NgramEngine().fill(gap("a a a a a a a a $0", most_tokens=4))
+    assert len(draft.confidence) == 4
+    assert not draft.complete
 
 
 def test_confidence_is_the_share_that_agrees():

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from mercury_engine.api import Window
 from mercury_engine.model.config import TINY
-from mercury_training.evaluate.held_out import CHUNK, read
+from mercury_training.evaluate.held_out import CHUNK, HeldOutText, read
 from tests.training.small import TOKENIZER
 
 TEXT = "def area(width, height):\n    return width * height\n\n\n" * 40
@@ -57,7 +56,7 @@ def read_slowly(ids, first, sharpness):
 def test_tokens_of_the_text_count_once_each(lines, sharpness):
     text = "".join(TEXT.splitlines(keepends=True)[:lines])
     runtime = Successor(sharpness)
-    found = read(runtime, TOKENIZER, Window("shapes.py", "python", text))
+    found = read(runtime, TOKENIZER, HeldOutText("shapes.py", "python", text))
     asked = np.concatenate(runtime.calls)
     tokens = TOKENIZER.encode(text)
     ids = np.append(asked, tokens[len(asked) - (header := header_length(asked, tokens))])

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mercury_engine import model_folders
-from mercury_engine.api import Draft, EngineInfo, Filled
+from mercury_engine.api import Draft, EngineInfo
 from mercury_engine.model.config import TINY
 from mercury_training import calibrate
 from mercury_training.errors import TrainingError
@@ -49,11 +49,11 @@ class Knowing:
         self.forwards = 0
         self.asked = []
 
-    def infill(self, request):
-        self.asked.append(request)
+    def fill(self, gap):
+        self.asked.append(gap)
         for step in (1, 2):
             self.forwards += 1
-            yield Draft(step, (Filled(self.text if step == 2 else "?", (), 0.7, True),), final=step == 2)
+            yield Draft(step, self.text if step == 2 else "?", (), 0.7, True, final=step == 2)
 
     def warm(self, request):
         self.forwards += 5

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.api import Gap
 from mercury_engine.tokens.layout import Budget, answer_ids, freeze, lay_out
-from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK
+from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK, REGION
 from mercury_training.rows import corruption
 from mercury_training.rows.corruption import (
     FOLLOWING,
@@ -21,21 +21,23 @@ from mercury_training.rows.corruption import (
     text_canvases,
 )
 from mercury_training.rows.examples import answered
+from mercury_training.rows.holes import AnchoredRow, Hole, lay_out_holes
 from tests.training.small import TOKENIZER
 
 VOCABULARY = TOKENIZER.vocabulary
 SLOTS = st.integers(0, 1000).map(lambda seed: np.random.default_rng(seed).integers(64, VOCABULARY, 16).astype(np.int32))
 
 
-def example(spans, answers, text="a = b\nc = d + e\nf = g\n"):
-    request = InfillRequest(
-        session="",
-        windows=(Window("a.py", "python", text),),
-        spans=tuple(Span(0, start, stop, "edit") for start, stop in spans),
-    )
-    row = lay_out(TOKENIZER, request, freeze(TOKENIZER, request, Budget()), Budget())
-    ids = tuple(tuple(answer_ids(TOKENIZER, hole, answer)) for hole, answer in zip(row.holes, answers, strict=True))
-    return answered(row, ids)
+def example(ranges, answers, text="a = b\nc = d + e\nf = g\n"):
+    cursor, budget = ranges[0][0], Budget()
+    gap = Gap(session="", path="a.py", language="python", before=text[:cursor], after=text[cursor:])
+    frozen = freeze(TOKENIZER, gap, budget)
+    holes = [Hole(start, stop, REGION) for start, stop in ranges]
+    is_gap = len(holes) == 1 and holes[0].start == holes[0].end
+    laid_out = AnchoredRow.of(lay_out(TOKENIZER, gap, frozen, budget)) if is_gap else None
+    row = laid_out or lay_out_holes(TOKENIZER, text, holes, frozen, budget)
+    pairs = zip(row.anchors, answers, strict=True)
+    return answered(row, tuple(tuple(answer_ids(TOKENIZER, anchor.part, text)) for anchor, text in pairs))
 
 
 ONE = example([(10, 10)], ["self.width * 2 + 1\n    return count"])

@@ -6,9 +6,8 @@ import json
 import msgspec
 import pytest
 
-from mercury_engine.api import Span
 from mercury_training.errors import TrainingError
-from mercury_training.rows.fim_rows import HUMANEVAL, read_humaneval, read_rows, request
+from mercury_training.rows.fim_rows import HUMANEVAL, gap, read_humaneval, read_rows
 from tests.repositories import committed, git
 from tests.training.small import fim_row
 
@@ -36,15 +35,10 @@ def test_bad_row_is_named(tmp_path):
         read_rows(path)
 
 
-@pytest.mark.parametrize(("kind", "mode"), [("single_line", "line"), ("multi_line", "block"), ("random_span", "block")])
-def test_question_has_a_hole_where_the_middle_was(kind, mode):
-    asked = request(msgspec.structs.replace(ROW, kind=kind), "session", "low")
-    (span,) = asked.spans
-    at = len(ROW.prefix)
-    assert (span.window, span.start, span.end, span.mode) == (0, at, at, mode)
-    assert isinstance(span, Span)
-    assert asked.windows[0].text == ROW.prefix + ROW.suffix
-    assert ROW.middle not in asked.windows[0].text
+@pytest.mark.parametrize(("kind", "block"), [("single_line", False), ("multi_line", True), ("random_span", True)])
+def test_gap_is_where_the_middle_was(kind, block):
+    asked = gap(msgspec.structs.replace(ROW, kind=kind), "session", "low")
+    assert (asked.before, asked.after, asked.block) == (ROW.prefix, ROW.suffix, block)
 
 
 def written(folder):

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Edit, Gap, Snippet
 from mercury_engine.tokens.layout import Budget, answer_ids, freeze, lay_out, until_end
 from mercury_engine.tokens.vocabulary import BOS, EOM, HOLES, MASK, OLD, PAD, PART, PRE, SPECIALS, SUF
 from mercury_training.rows import examples
-from mercury_training.rows.examples import Gap, Site, completion, left_to_right, next_edit
+from mercury_training.rows.examples import Removal, Site, completion, left_to_right, next_edit
+from mercury_training.rows.holes import AnchoredRow
 from mercury_training.rows.loader import Batches
 from mercury_training.rows.packing import RowShape, pack, stack
 from mercury_training.rows.streams import with_answers
@@ -30,7 +31,7 @@ def packed(rows):
 
 
 def place(text=None, offset=300, snippets=()):
-    return Site(Window("shapes.py", "python", text or source(0)), offset, snippets)
+    return Site("shapes.py", "python", text or source(0), offset, snippets)
 
 
 def many(make, count=150):
@@ -42,25 +43,29 @@ def spelled(ids):
     return TOKENIZER.decode(ids)
 
 
-def test_completion_is_the_request_that_serving_would_lay_out(monkeypatch):
+def test_completion_is_the_row_that_serving_would_lay_out(monkeypatch):
     """The same calls on the same text, by hand."""
     text = "def area(self):\n    return self.width * 2\n\nprint(area)\n"
     start, stop = text.index("self.width"), text.index(" * 2")
-    monkeypatch.setattr(examples, "CUTTERS", {kind: lambda *_: Gap(start, stop, "line") for kind in examples.CUTTERS})
+    monkeypatch.setattr(
+        examples, "CUTTERS", {kind: lambda *_: Removal(start, stop, block=False) for kind in examples.CUTTERS}
+    )
     monkeypatch.setattr(examples, "STALE", 0)
     monkeypatch.setattr(examples, "RECENT", 0)
     monkeypatch.setattr(examples, "NO_MODE", 0)
     monkeypatch.setattr(examples, "KINDS", {"tail": 1.0})
     snippets = (Snippet("other.py", "x = 1\n" * 20),)
     found = completion(TOKENIZER, place(text, 20, snippets), BUDGET, np.random.default_rng(0))
-    request = InfillRequest(
+    gap = Gap(
         session="",
-        windows=(Window("shapes.py", "python", text[:start] + text[stop:]),),
-        spans=(Span(0, start, start, "line"),),
+        path="shapes.py",
+        language="python",
+        before=text[:start],
+        after=text[stop:],
         snippets=snippets,
     )
-    row = lay_out(TOKENIZER, request, freeze(TOKENIZER, request, BUDGET), BUDGET)
-    expected = with_answers(row, [answer_ids(TOKENIZER, row.holes[0], "self.width")])
+    row = lay_out(TOKENIZER, gap, freeze(TOKENIZER, gap, BUDGET), BUDGET)
+    expected = with_answers(AnchoredRow.of(row), [answer_ids(TOKENIZER, row.part, "self.width")])
     assert found.stream.ids.tolist() == expected.ids.tolist()
     assert found.stream.blocks == expected.blocks
 
@@ -145,13 +150,13 @@ def test_edits_of_several_places_are_several_holes():
 
 def test_running_text_takes_the_whole_room():
     tokens = np.array(TOKENIZER.encode(source(0)), np.uint16)
-    example = left_to_right(TOKENIZER, Window("a.py", "python", ""), tokens, 100)
+    example = left_to_right(TOKENIZER, "a.py", "python", tokens, 100)
     ids = example.stream.ids
     assert len(ids) == 100
     start = int(np.argmax(ids == PRE))
     assert ids[start - 1] == SUF
     assert ids[start + 1 :].tolist() == tokens[: 99 - start].tolist()
-    assert left_to_right(TOKENIZER, Window("a.py", "python", ""), tokens, 5) is None
+    assert left_to_right(TOKENIZER, "a.py", "python", tokens, 5) is None
 
 
 def test_row_depends_on_its_number_alone(rows, tmp_path, packed):
@@ -277,9 +282,8 @@ def test_examples_that_do_not_fit_are_refused():
 
 
 def test_typed_lines_are_told_as_edits():
-    window = Window("a.py", "python", "".join(f"x{n} = {n}\n" for n in range(50)))
-    cursor = len(window.text)
-    found = [examples._recent(window, cursor, np.random.default_rng(seed)) for seed in range(40)]
+    text = "".join(f"x{n} = {n}\n" for n in range(50))
+    found = [examples._recent("a.py", text, np.random.default_rng(seed)) for seed in range(40)]
     assert () in found
     edits = [edit for one in found for edit in one]
-    assert all(isinstance(edit, Edit) and edit.after in window.text for edit in edits)
+    assert all(isinstance(edit, Edit) and edit.after in text for edit in edits)

@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.api import Gap
 from mercury_engine.model.config import TINY, ModelConfig
 from mercury_engine.model.export import export
 from mercury_engine.model.network import create, load, save
@@ -26,6 +26,7 @@ from mercury_engine.tokens.vocabulary import EOM, MASK
 from mercury_training.errors import TrainingError
 from mercury_training.rows import loader
 from mercury_training.rows.examples import answered
+from mercury_training.rows.holes import AnchoredRow
 from mercury_training.rows.packing import RowShape, pack, stack
 from mercury_training.train import command, state, trainer
 from mercury_training.train import run as train
@@ -435,20 +436,17 @@ def spread(values):
     squares = [(value - middle) ** 2 for value in values]
     return mean(squares) ** 0.5
 """
-CUTS = [("0.0", "line"), ("mean(values)\n", "block"), ("(value - middle) ** 2", "line"), ("ddle = mean(", "line")]
+CUTS = [("0.0", False), ("mean(values)\n", True), ("(value - middle) ** 2", False), ("ddle = mean(", False)]
 UPDATES = 200
 
 
-def cut(missing, mode):
-    """The request for a missing piece (its last occurrence), its row, and the answer's tokens."""
-    start = TEN_LINES.rindex(missing)
-    text = TEN_LINES[:start] + TEN_LINES[start + len(missing) :]
-    request = InfillRequest(
-        session="", windows=(Window("stats.py", "python", text),), spans=(Span(0, start, start, mode),)
-    )
+def cut(missing, block):
+    """The row of a gap for a missing piece (its last occurrence), and the answer's tokens."""
+    before, _, after = TEN_LINES.rpartition(missing)
+    gap = Gap(session="", path="stats.py", language="python", before=before, after=after, block=block)
     budget = budget_for(512)
-    row = lay_out(TOKENIZER, request, freeze(TOKENIZER, request, budget), budget)
-    return row, answer_ids(TOKENIZER, row.holes[0], missing)
+    row = lay_out(TOKENIZER, gap, freeze(TOKENIZER, gap, budget), budget)
+    return row, answer_ids(TOKENIZER, row.part, missing)
 
 
 def logits(model, ids, positions, mask=None):
@@ -459,7 +457,7 @@ def logits(model, ids, positions, mask=None):
 
 def read_on(model, row):
     """Greedy, one token after the other."""
-    ids, positions, found = row.ids.tolist(), row.positions.tolist(), []
+    ids, positions, found = row.ids.tolist(), list(range(len(row.ids))), []
     while len(found) < 40 and (not found or found[-1] != EOM):
         found.append(int(logits(model, ids, positions)[-1].argmax()))
         ids.append(found[-1])
@@ -469,9 +467,9 @@ def read_on(model, row):
 
 def draft(model, row, size=32):
     """One pass over a canvas of masks: the anchor's row predicts slot 0, row j slot j + 1."""
-    anchor = row.holes[0].anchor
+    anchor = len(row.ids) - 1
     ids = [*row.ids, *[MASK] * size]
-    positions = [*row.positions, *slot_positions(int(row.positions[anchor]), size)]
+    positions = [*range(len(row.ids)), *slot_positions(anchor, size)]
     mask = torch.from_numpy(canvas_mask([Block(len(row.ids)), Block(size, anchor, causal=False)]))
     return logits(model, ids, positions, mask).argmax(-1)[anchor:-1].tolist()
 
@@ -481,8 +479,8 @@ def test_ten_lines_are_learned_by_heart_and_filled_in_both_ways():
     config = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary)
     trainer = Trainer(config, Rates(), seed=0)
     shape, draw = RowShape(704, 192), np.random.default_rng(0)
-    pieces = [cut(missing, mode) for missing, mode in CUTS]
-    known = [answered(TOKENIZER, row, (tuple(answer),)) for row, answer in pieces]
+    pieces = [cut(missing, block) for missing, block in CUTS]
+    known = [answered(AnchoredRow.of(row), (tuple(answer),)) for row, answer in pieces]
     for step in range(UPDATES):
         batch = stack([pack(known, shape, TOKENIZER.vocabulary, draw)])
         losses, _ = trainer.step([batch], Phase(shape, min(1.0, 2 * (1 - step / UPDATES))))
@@ -492,4 +490,4 @@ def test_ten_lines_are_learned_by_heart_and_filled_in_both_ways():
         for (row, answer), (missing, _) in zip(pieces, CUTS, strict=True):
             assert read_on(trainer.model, row) == answer
             drafted = until_end(draft(trainer.model, row))[0]
-            assert filled_text(TOKENIZER, row.holes[0], drafted) == missing
+            assert filled_text(TOKENIZER, row.part, drafted) == missing

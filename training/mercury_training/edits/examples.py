@@ -7,7 +7,6 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.api import Window
 from mercury_engine.tokens.layout import budget_for
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training import jsonl
@@ -79,7 +78,7 @@ class Examples:
 def _site(path: str, text: str, draw: random.Random) -> Site:
     at = draw.randrange(len(text) or 1)
     first = text.rfind("\n", 0, max(0, at - REACH)) + 1
-    return Site(Window(path, language_of(path) or "text", text[first : at + REACH]), at - first)
+    return Site(path, language_of(path) or "text", text[first : at + REACH], at - first)
 
 
 def _answers_only(packed: Packed, examples: Sequence[TrainingExample]) -> Packed:

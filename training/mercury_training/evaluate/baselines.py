@@ -4,11 +4,12 @@
 frequent continuation of the last few tokens in the same file.
 """
 
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 
-from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, Span
+from mercury_engine.api import Draft, Engine, EngineInfo, Gap, Regions
 from mercury_engine.fake import FakeEngine
 
 TOKEN = re.compile(r"\n|[ \t]+|[^\W\d]\w*|\d|[^\w\s]|\s")
@@ -18,14 +19,13 @@ BLOCK_LINES = 8
 Counts = dict[tuple[str, ...], Counter[str]]
 
 
-class NgramEngine:
-    """Deterministic; learns from the windows and snippets of a request, and forgets them again."""
+class NgramEngine(Engine):
+    """Deterministic; learns from the text and snippets of a gap, and forgets them again."""
 
-    def infill(self, request: InfillRequest) -> Generator[Draft]:
-        counts = _learned(request)
-        yield Draft(1, tuple(_continued(counts, request, span) for span in request.spans), final=True)
+    def fill(self, gap: Gap) -> Generator[Draft]:
+        yield _continued(_learned(gap), gap)
 
-    def warm(self, request: InfillRequest) -> Generator[None]:
+    def warm(self, question: Gap | Regions) -> Generator[None]:
         yield from ()
 
     def info(self) -> EngineInfo:
@@ -35,10 +35,10 @@ class NgramEngine:
 BASELINES = {"copy": FakeEngine, "ngram": NgramEngine}
 
 
-def _learned(request: InfillRequest) -> Counts:
-    """The tokens that followed each n-gram of up to ORDER tokens. Text on both sides of a span is never joined."""
+def _learned(gap: Gap) -> Counts:
+    """The tokens that followed each n-gram of up to ORDER tokens. Text on both sides of a gap is never joined."""
     counts: Counts = defaultdict(Counter)
-    for text in _texts(request):
+    for text in (gap.before, gap.after, *(snippet.text for snippet in gap.snippets)):
         tokens = TOKEN.findall(text)
         for place, token in enumerate(tokens):
             for order in range(1, min(ORDER, place) + 1):
@@ -46,34 +46,22 @@ def _learned(request: InfillRequest) -> Counts:
     return counts
 
 
-def _texts(request: InfillRequest) -> Iterator[str]:
-    for number, window in enumerate(request.windows):
-        edges = [edge for span in request.spans if span.window == number for edge in (span.start, span.end)]
-        bounds = [0, *sorted(edges), len(window.text)]
-        yield from (window.text[start:stop] for start, stop in zip(bounds[::2], bounds[1::2], strict=True))
-    yield from (snippet.text for snippet in request.snippets)
-
-
-def _continued(counts: Counts, request: InfillRequest, span: Span) -> Filled:
+def _continued(counts: Counts, gap: Gap) -> Draft:
     """Greedy, with backoff from the longest known n-gram, until the line or the block ends or nothing is known."""
-    window = request.windows[span.window].text
-    before = TOKEN.findall(window[: span.start][-ORDER * 40 :])
+    before = TOKEN.findall(gap.before[-ORDER * 40 :])
     tokens: list[str] = []
     shares: list[float] = []
-    depth = _margin(window[: span.start])
-    while len(tokens) < span.budget:
+    depth = _margin(gap.before)
+    while len(tokens) < gap.most_tokens:
         token, share = _likeliest(counts, [*before, *tokens][-ORDER:])
-        if _ends(token, span, tokens, depth):
+        if _ends(token, gap, tokens, depth):
             break
         tokens.append(token)
         shares.append(share)
-    tail = window[span.end :].partition("\n")[0]
     text = "".join(tokens).rstrip()
-    text = text.removesuffix(tail) if span.mode == "line" else text
-    sure = 1.0
-    for share in shares:
-        sure *= share
-    return Filled(text, tuple(shares), sure if text else 0.0, len(tokens) < span.budget)
+    text = text if gap.block else text.removesuffix(gap.after.partition("\n")[0])
+    sure = math.prod(shares) if text else 0.0
+    return Draft(1, text, tuple(shares), sure, len(tokens) < gap.most_tokens, final=True)
 
 
 def _likeliest(counts: Counts, context: Sequence[str]) -> tuple[str, float]:
@@ -85,9 +73,9 @@ def _likeliest(counts: Counts, context: Sequence[str]) -> tuple[str, float]:
     return "", 0.0
 
 
-def _ends(token: str, span: Span, tokens: Sequence[str], depth: int) -> bool:
+def _ends(token: str, gap: Gap, tokens: Sequence[str], depth: int) -> bool:
     if token == "\n":
-        return span.mode == "line" or tokens.count("\n") + 1 >= BLOCK_LINES
+        return not gap.block or tokens.count("\n") + 1 >= BLOCK_LINES
     indentation = len(token) if token.isspace() else 0
     return not token or (tokens[-1:] == ["\n"] and indentation < depth)
 

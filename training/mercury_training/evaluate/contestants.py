@@ -22,7 +22,7 @@ from mercury_engine.opening import check_layout, open_model
 from mercury_engine.record import read_record
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.evaluate.baselines import BASELINES
-from mercury_training.rows.fim_rows import FimRow, request
+from mercury_training.rows.fim_rows import FimRow, gap
 
 Decode = Literal["policy", "ar", "ar+copy", "unverified"]
 
@@ -91,24 +91,23 @@ def open_subject(model: str, costs: Costs | None = None) -> Subject:
 
 def suggest(contestant: Contestant, row: FimRow) -> Suggestion:
     """Suggest as after a pause in typing: the context is read, then the suggestion is timed."""
-    infill = request(row, f"{contestant.name} {row.id}", contestant.effort)
+    asked = gap(row, f"{contestant.name} {row.id}", contestant.effort)
     engine = contestant.engine
     started = time.perf_counter()
-    for _ in engine.warm(infill):
+    for _ in engine.warm(asked):
         pass
     warmed = time.perf_counter()
     before = _work(engine)
-    *_, last = engine.infill(infill)
+    *_, last = engine.fill(asked)
     ended = time.perf_counter()
     forwards, settled = (
         None if earlier is None or later is None else later - earlier
         for earlier, later in zip(before, _work(engine), strict=True)
     )
-    (filled,) = last.spans
     return Suggestion(
-        filled.text,
-        filled.p_accept,
-        filled.complete,
+        last.text,
+        last.p_accept,
+        last.complete,
         (ended - warmed) * 1000,
         (warmed - started) * 1000,
         forwards,

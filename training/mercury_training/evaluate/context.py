@@ -23,7 +23,7 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.errors import TrainingError, reported
 from mercury_training.evaluate.metrics import exact, wilson
 from mercury_training.progress import shown
-from mercury_training.rows.fim_rows import FimRow, read_rows, request, sample
+from mercury_training.rows.fim_rows import FimRow, gap, read_rows, sample
 
 TOKENS = (128, 256, 512, 1024, 2048)
 
@@ -83,9 +83,9 @@ def answered(
     for row in shown("rows", rows):
         for tokens, engine in engines.items():
             before = engine.report.prompts["awaited"]
-            *_, last = engine.infill(request(row, row.id, "medium"))
+            *_, last = engine.fill(gap(row, row.id, "medium"))
             read = engine.report.prompts["awaited"] - before
-            yield LengthAnswer(tokens, read, exact(last.spans[0].text, row.middle))
+            yield LengthAnswer(tokens, read, exact(last.text, row.middle))
 
 
 def figures(answers: Sequence[LengthAnswer]) -> dict:

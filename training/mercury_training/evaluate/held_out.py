@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.api import Window
 from mercury_engine.model.runtime import Rows, Runtime
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.corpus.shards import Corpus
@@ -15,6 +14,12 @@ from mercury_training.rows.examples import TrainingExample, left_to_right
 
 CHUNK = 256
 CODE = ("python", "typescript", "tsx", "go", "rust")
+
+
+class HeldOutText(Struct, frozen=True):
+    path: str
+    language: str
+    text: str
 
 
 class Reading(Struct, frozen=True):
@@ -25,21 +30,21 @@ class Reading(Struct, frozen=True):
     bytes: int
 
 
-def sample(corpus: Corpus, documents: int, seed: int = 0) -> dict[str, Window]:
+def sample(corpus: Corpus, documents: int, seed: int = 0) -> dict[str, HeldOutText]:
     """`documents` held-out documents of each language, by repository and path; repositories are not weighted."""
     chosen: list[int] = []
     for language in CODE:
         numbers = [n for n, document in enumerate(corpus.held_out.documents) if document.language == language]
         chosen += random.Random(seed).sample(numbers, min(documents, len(numbers)))
-    windows = {}
+    texts = {}
     for number in chosen:
         document = corpus.held_out.documents[number]
         text = corpus.held_out.text(number, corpus.tokenizer)
-        windows[f"{document.repository}/{document.path}"] = Window(document.path, document.language, text)
-    return windows
+        texts[f"{document.repository}/{document.path}"] = HeldOutText(document.path, document.language, text)
+    return texts
 
 
-def read(runtime: Runtime, tokenizer: Tokenizer, document: Window) -> Reading:
+def read(runtime: Runtime, tokenizer: Tokenizer, document: HeldOutText) -> Reading:
     tokens = np.array(tokenizer.encode(document.text), np.int32)
     room = runtime.config.context
     example = _running(tokenizer, document, tokens, room)
@@ -48,8 +53,8 @@ def read(runtime: Runtime, tokenizer: Tokenizer, document: Window) -> Reading:
     return Reading(document.language, cost, len(tokenizer.decode_bytes(example.stream.ids[header:].tolist())))
 
 
-def _running(tokenizer: Tokenizer, document: Window, tokens: np.ndarray, room: int) -> TrainingExample:
-    example = left_to_right(tokenizer, document, tokens, room)
+def _running(tokenizer: Tokenizer, document: HeldOutText, tokens: np.ndarray, room: int) -> TrainingExample:
+    example = left_to_right(tokenizer, document.path, document.language, tokens, room)
     assert example is not None, f"a context of {room} tokens has no room for a header"
     return example
 

@@ -1,6 +1,6 @@
 """Training examples: completions, edits and running text, each laid out as the engine does when serving.
 
-    example = left_to_right(tokenizer, window, tokens, room)
+    example = left_to_right(tokenizer, path, language, tokens, room)
     example = completion(tokenizer, Site(...), budget, draw)
     example = next_edit(tokenizer, edit_row, budget, draw)
 
@@ -13,14 +13,16 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from mercury_engine.api import Edit, InfillRequest, Snippet, Span, SpanMode, Window
+from mercury_engine.api import Edit, Gap, Snippet
 from mercury_engine.tokens.blocks import Block
-from mercury_engine.tokens.layout import JUMP_LINES, Budget, LayoutError, LayoutRow, answer_ids, freeze, lay_out
+from mercury_engine.tokens.layout import JUMP_LINES, Budget, LayoutError, answer_ids, freeze, lay_out
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import HOLE_STRIDE, PRE, SUF
+from mercury_engine.tokens.vocabulary import BLOCK, HOLE_STRIDE, LINE, PRE, REGION, SUF
 from mercury_training.corpus.shards import EditRow, Replacement
 from mercury_training.corpus.synthetic import lines_of
+from mercury_training.rows.holes import AnchoredRow, Hole, lay_out_holes
 from mercury_training.rows.streams import Stream, with_answers, without_modes
 
 KINDS = {"tail": 0.35, "line": 0.2, "block": 0.2, "characters": 0.15, "holes": 0.1}
@@ -49,26 +51,29 @@ class TrainingExample(Struct, frozen=True, eq=False):
 
 
 class Site(Struct, frozen=True):
-    """A window of a document, an offset in it to complete near, and related code."""
+    """A part of a document, an offset in it to complete near, and related code."""
 
-    window: Window
+    path: str
+    language: str
+    text: str
     offset: int
     snippets: tuple[Snippet, ...] = ()
 
 
-class Gap(Struct, frozen=True):
+class Removal(Struct, frozen=True):
     """A range of a text that is removed for the model to fill in."""
 
     start: int
     stop: int
-    mode: SpanMode
+    block: bool
 
 
-def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room: int) -> TrainingExample | None:
+def left_to_right(
+    tokenizer: Tokenizer, path: str, language: str, tokens: np.ndarray, room: int
+) -> TrainingExample | None:
     """Running text of `room` tokens, or all there is; None if the header alone fills the room."""
-    bare = Window(window.path, window.language, "")
-    request = InfillRequest(session="", windows=(bare,), spans=(Span(0, 0, 0, "line"),))
-    header = [*freeze(tokenizer, request, Budget(path=8)).preamble, SUF, PRE]
+    bare = Gap(session="", path=path, language=language, before="")
+    header = [*freeze(tokenizer, bare, Budget(path=8)).preamble, SUF, PRE]
     if room <= len(header):
         return None
     ids = np.concatenate([np.array(header, np.int32), tokens[: room - len(header)].astype(np.int32)])
@@ -80,20 +85,28 @@ def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room
 def completion(tokenizer: Tokenizer, place: Site, budget: Budget, draw: np.random.Generator) -> TrainingExample | None:
     """Text removed near the site's offset; None if nothing there is suitable or the example does not fit."""
     kind = draw.choice(list(KINDS), p=list(KINDS.values()))
-    text = place.window.text
+    text = place.text
     cuts = _several(text, place.offset, draw) if kind == "holes" else [CUTTERS[kind](text, place.offset, draw)]
     cuts = [cut for cut in cuts if cut is not None and cut.start < cut.stop]
     if not cuts:
         return None
-    pieces, spans, at, removed = [], [], 0, 0
+    pieces, holes, at, removed = [], [], 0, 0
     for cut in cuts:
         pieces.append(text[at : cut.start])
-        spans.append(Span(0, cut.start - removed, cut.start - removed, cut.mode))
+        holes.append(Hole(cut.start - removed, cut.start - removed, BLOCK if cut.block else LINE))
         at, removed = cut.stop, removed + cut.stop - cut.start
-    window = Window(place.window.path, place.window.language, "".join([*pieces, text[at:]]))
-    edits = _recent(window, spans[0].start, draw)
-    request = InfillRequest(session="", windows=(window,), spans=tuple(spans), snippets=place.snippets, edits=edits)
-    return _example(tokenizer, request, [text[cut.start : cut.stop] for cut in cuts], budget, draw)
+    remaining, cursor = "".join([*pieces, text[at:]]), holes[0].start
+    gap = Gap(
+        session="",
+        path=place.path,
+        language=place.language,
+        before=remaining[:cursor],
+        after=remaining[cursor:],
+        block=cuts[0].block,
+        snippets=place.snippets,
+        edits=_recent(place.path, remaining[:cursor], draw),
+    )
+    return _example(tokenizer, gap, holes, [text[cut.start : cut.stop] for cut in cuts], budget, draw)
 
 
 def next_edit(tokenizer: Tokenizer, row: EditRow, budget: Budget, draw: np.random.Generator) -> TrainingExample | None:
@@ -106,69 +119,72 @@ def next_edit(tokenizer: Tokenizer, row: EditRow, budget: Budget, draw: np.rando
         near = row.cursor if row.cursor >= 0 else int(draw.integers(len(lines)))
         first = int(np.clip(near + draw.integers(-4, 5), 0, len(lines) - 1))
         expected = (Replacement(first, first, ""),)
-    regions, answers, floor = [], [], 0
+    holes, answers, floor = [], [], 0
     for number, change in enumerate(expected):
         ceiling = expected[number + 1].first if number + 1 < len(expected) else len(lines)
         first = max(floor, change.first - int(draw.integers(3)))
         stop = min(ceiling, change.stop + int(draw.integers(3)))
-        regions.append((sum(map(len, lines[:first])), sum(map(len, lines[:stop]))))
+        holes.append(Hole(sum(map(len, lines[:first])), sum(map(len, lines[:stop])), REGION))
         answers.append("".join([*lines[first : change.first], change.text, *lines[change.stop : stop]]))
         floor = stop
-    window = Window(row.path, row.language, "".join(lines))
-    request = InfillRequest(
+    text, cursor = "".join(lines), holes[0].start
+    gap = Gap(
         session="",
-        windows=(window,),
-        spans=tuple(Span(0, start, stop, "edit") for start, stop in regions),
+        path=row.path,
+        language=row.language,
+        before=text[:cursor],
+        after=text[cursor:],
         edits=row.edits,
     )
-    return _example(tokenizer, request, answers, budget, draw)
+    return _example(tokenizer, gap, holes, answers, budget, draw)
 
 
 def _example(
     tokenizer: Tokenizer,
-    request: InfillRequest,
+    gap: Gap,
+    holes: Sequence[Hole],
     texts: Sequence[str],
     budget: Budget,
     draw: np.random.Generator,
 ) -> TrainingExample | None:
+    """The gap, or the holes in its text, of which the first is there."""
     try:
-        row = lay_out(tokenizer, request, freeze(tokenizer, _older(request, draw), budget), budget)
+        frozen = freeze(tokenizer, _older(gap, draw), budget)
+        if len(holes) == 1 and holes[0].start == holes[0].end:
+            row = AnchoredRow.of(lay_out(tokenizer, gap, frozen, budget))
+        else:
+            row = lay_out_holes(tokenizer, gap.before + gap.after, holes, frozen, budget)
     except LayoutError:
         return None
     if draw.random() < NO_MODE:
         row = without_modes(row)
-    answers = tuple(tuple(answer_ids(tokenizer, hole, text)) for hole, text in zip(row.holes, texts, strict=True))
+    pairs = zip(row.anchors, texts, strict=True)
+    answers = tuple(tuple(answer_ids(tokenizer, anchor.part, text)) for anchor, text in pairs)
     longest = budget.answer if len(answers) == 1 else HOLE_STRIDE - 1
     if max(map(len, answers)) > longest or len(row.ids) + sum(map(len, answers)) > budget.context:
         return None
     return answered(row, answers)
 
 
-def answered(row: LayoutRow, answers: tuple[tuple[int, ...], ...]) -> TrainingExample:
+def answered(row: AnchoredRow, answers: tuple[tuple[int, ...], ...]) -> TrainingExample:
     """A row with its answers, one for each hole."""
     return TrainingExample(
         with_answers(row, answers),
         len(row.ids),
-        tuple(hole.anchor for hole in row.holes),
+        tuple(anchor.at for anchor in row.anchors),
         answers,
-        tuple(hole.old for hole in row.holes),
+        tuple(anchor.old for anchor in row.anchors),
     )
 
 
-def _older(request: InfillRequest, draw: np.random.Generator) -> InfillRequest:
+def _older(gap: Gap, draw: np.random.Generator) -> Gap:
     """The older state that was frozen: the cursor up to a jump away, the newest edits missing."""
     if draw.random() >= STALE:
-        return request
-    text, cursor = request.windows[0].text, request.spans[0].start
-    moved = _moved(text, cursor, int(draw.integers(-JUMP_LINES, JUMP_LINES + 1)))
-    edits = request.edits[: max(0, len(request.edits) - int(draw.integers(3)))]
-    return InfillRequest(
-        session="",
-        windows=request.windows,
-        spans=(Span(0, moved, moved, request.spans[0].mode),),
-        snippets=request.snippets,
-        edits=edits,
-    )
+        return gap
+    text = gap.before + gap.after
+    moved = _moved(text, len(gap.before), int(draw.integers(-JUMP_LINES, JUMP_LINES + 1)))
+    edits = gap.edits[: max(0, len(gap.edits) - int(draw.integers(3)))]
+    return replace(gap, before=text[:moved], after=text[moved:], edits=edits)
 
 
 def _moved(text: str, cursor: int, lines: int) -> int:
@@ -179,11 +195,11 @@ def _moved(text: str, cursor: int, lines: int) -> int:
     return at
 
 
-def _recent(window: Window, cursor: int, draw: np.random.Generator) -> tuple[Edit, ...]:
+def _recent(path: str, before: str, draw: np.random.Generator) -> tuple[Edit, ...]:
     """Lines above the cursor, presented as recent edits."""
     if draw.random() >= RECENT:
         return ()
-    above = [line for line in window.text[:cursor].splitlines()[:-1][-40:] if line.strip()]
+    above = [line for line in before.splitlines()[:-1][-40:] if line.strip()]
     if not above:
         return ()
     chosen = sorted(draw.integers(len(above), size=int(draw.integers(1, 5))).tolist())
@@ -191,8 +207,8 @@ def _recent(window: Window, cursor: int, draw: np.random.Generator) -> tuple[Edi
     for number in dict.fromkeys(chosen):
         line = above[number]
         shorter = line[: int(draw.integers(len(line) + 1))]
-        before = f"{shorter}\n" if draw.random() < 0.3 and shorter.strip() else ""
-        edits.append(Edit(window.path, number, before, f"{line}\n"))
+        old = f"{shorter}\n" if draw.random() < 0.3 and shorter.strip() else ""
+        edits.append(Edit(path, number, old, f"{line}\n"))
     return tuple(edits)
 
 
@@ -218,7 +234,7 @@ def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _tail(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
+def _tail(text: str, offset: int, draw: np.random.Generator) -> Removal | None:
     """From somewhere in a line to its end, sometimes only up to the closing brackets that are already there."""
     start, stop = _line_at(text, offset)
     line = text[start:stop]
@@ -232,17 +248,17 @@ def _tail(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
     closers = CLOSERS.search(line)
     if closers and closers.start() > cut and draw.random() < 0.25:
         end = int(draw.integers(closers.start(), len(line)))
-    return Gap(start + cut, start + end, "line")
+    return Removal(start + cut, start + end, block=False)
 
 
-def _whole_line(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
+def _whole_line(text: str, offset: int, draw: np.random.Generator) -> Removal | None:
     start, stop = _line_at(text, offset)
     indented = draw.random() < 0.6
     line_end = not indented and stop < len(text) and draw.random() < 0.3
-    return Gap(start + indented * _indentation(text[start:stop]), stop + line_end, "line")
+    return Removal(start + indented * _indentation(text[start:stop]), stop + line_end, block=False)
 
 
-def _block(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
+def _block(text: str, offset: int, draw: np.random.Generator) -> Removal | None:
     """The rest of an indented block from some line on, or the last lines of a long one."""
     start, stop = _line_at(text, offset)
     depth = _indentation(text[start:stop])
@@ -267,23 +283,23 @@ def _block(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
     elif where < 0.8:
         begin = max(0, begin - 1)
     line_end = where >= 0.8 and stops[-1] < len(text) and draw.random() < 0.5
-    return Gap(begin, stops[-1] + line_end, "block")
+    return Removal(begin, stops[-1] + line_end, block=True)
 
 
-def _characters(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
+def _characters(text: str, offset: int, draw: np.random.Generator) -> Removal | None:
     """Any range of characters; short ones are more frequent."""
     length = int(np.exp(draw.uniform(0, np.log(LONGEST_CHARACTERS))))
     start = max(0, offset - int(draw.integers(8)))
     stop = min(len(text), start + length)
-    return Gap(start, stop, "block" if "\n" in text[start:stop] else "line")
+    return Removal(start, stop, block="\n" in text[start:stop])
 
 
 CUTTERS = {"tail": _tail, "line": _whole_line, "block": _block, "characters": _characters}
 
 
-def _several(text: str, offset: int, draw: np.random.Generator) -> list[Gap]:
+def _several(text: str, offset: int, draw: np.random.Generator) -> list[Removal]:
     """Two to four cuts in neighbouring lines, from the top down."""
-    cuts: list[Gap] = []
+    cuts: list[Removal] = []
     for _ in range(int(draw.integers(2, 5))):
         kind = ("tail", "line", "characters")[int(draw.integers(3))]
         cut = CUTTERS[kind](text, offset, draw)

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.api import Gap
 from mercury_training import jsonl
 from mercury_training.corpus.sources import git
 from mercury_training.errors import TrainingError
@@ -73,14 +73,16 @@ def read_humaneval(source: Path, name: str) -> list[FimRow]:
     return [_row(problems.decode(line), kind) for line in gzip.decompress(_stored(source, file)).splitlines()]
 
 
-def request(row: FimRow, session: str, effort: Literal["instant", "low", "medium", "high"]) -> InfillRequest:
-    """The request, which says whether one line is wanted, and nothing else about the answer."""
-    mode = "line" if row.kind == "single_line" else "block"
-    start = len(row.prefix)
-    return InfillRequest(
+def gap(row: FimRow, session: str, effort: Literal["instant", "low", "medium", "high"]) -> Gap:
+    """The gap, of which it is known whether one line is wanted, and nothing else about the answer."""
+    return Gap(
         session=session,
-        windows=(Window(row.path, row.language, row.prefix + row.suffix),),
-        spans=(Span(0, start, start, mode, BUDGET[row.kind]),),
+        path=row.path,
+        language=row.language,
+        before=row.prefix,
+        after=row.suffix,
+        block=row.kind != "single_line",
+        most_tokens=BUDGET[row.kind],
         effort=effort,
     )
 

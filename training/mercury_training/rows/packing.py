@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.api import Snippet, Window
+from mercury_engine.api import Snippet
 from mercury_engine.tokens.blocks import Block, slot_positions, visible_ranges
 from mercury_engine.tokens.layout import Budget, budget_for
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -139,8 +139,8 @@ class PackedRows:
         document = self._split.documents[number]
         tokens = self._split.tokens_of(number)
         at = max(0, min(at, len(tokens) - room))
-        window = Window(document.path, document.language, "")
-        example = left_to_right(self._tokenizer, window, tokens[self._line_start(tokens, at) :], room)
+        tokens = tokens[self._line_start(tokens, at) :]
+        example = left_to_right(self._tokenizer, document.path, document.language, tokens, room)
         return [] if example is None else [example]
 
     def _locate(self, share: float) -> tuple[int, int]:
@@ -158,7 +158,7 @@ class PackedRows:
         text = self._tokenizer.decode(window_tokens.tolist())
         offset = len(self._tokenizer.decode(tokens[first:at].tolist()))
         snippets = self._snippets(number, window_tokens, draw) if draw.random() < SNIPPETS else ()
-        return Site(Window(document.path, document.language, text), min(offset, len(text)), snippets)
+        return Site(document.path, document.language, text, min(offset, len(text)), snippets)
 
     def _line_start(self, tokens: np.ndarray, at: int) -> int:
         """The first token of the line that contains token `at`."""

@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.tokens.blocks import Block, slot_positions
-from mercury_engine.tokens.layout import Hole, LayoutRow
 from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE, MODES
+from mercury_training.rows.holes import Anchor, AnchoredRow
 
 
 class Stream(Struct, frozen=True, eq=False):
@@ -31,19 +31,19 @@ def canvas_slots(answer: Sequence[int], size: int) -> tuple[np.ndarray, np.ndarr
     return ids, weights
 
 
-def with_answers(row: LayoutRow, answers: Sequence[Sequence[int]]) -> Stream:
+def with_answers(row: AnchoredRow, answers: Sequence[Sequence[int]]) -> Stream:
     """The row in the order of plain autoregression: each anchor followed by its answer, hole after hole.
 
     With a single hole the answer continues the row. With several, the row ends with all anchors side by side, as
     drafting needs them; the answers branch off at the first anchor, and the later anchors are repeated in the
     branch, where they see the answers before them. Positions are the same in both.
     """
-    base, first = len(row.ids), row.holes[0].anchor
+    base, first = len(row.ids), row.anchors[0].at
     ids, positions, starts = [*answers[0]], [*_following(row, first, answers[0])], [first]
-    for hole, answer in zip(row.holes[1:], answers[1:], strict=True):
+    for anchor, answer in zip(row.anchors[1:], answers[1:], strict=True):
         starts.append(base + len(ids))
-        ids += [int(row.ids[hole.anchor]), *answer]
-        positions += [int(row.positions[hole.anchor]), *_following(row, hole.anchor, answer)]
+        ids += [int(row.ids[anchor.at]), *answer]
+        positions += [int(row.positions[anchor.at]), *_following(row, anchor.at, answer)]
     blocks = (Block(base), Block(len(ids), parent=first))
     return Stream(
         np.concatenate([row.ids, np.array(ids, np.int32)]),
@@ -53,14 +53,15 @@ def with_answers(row: LayoutRow, answers: Sequence[Sequence[int]]) -> Stream:
     )
 
 
-def without_modes(row: LayoutRow) -> LayoutRow:
+def without_modes(row: AnchoredRow) -> AnchoredRow:
     """The row without its mode tokens, as in a fifth of the training rows."""
     is_text = ~np.isin(row.ids, MODES)
     moved = np.cumsum(~is_text)
-    holes = tuple(Hole(hole.anchor - int(moved[hole.anchor]), hole.part, hole.old) for hole in row.holes)
-    return LayoutRow(row.ids[is_text], row.positions[is_text] - moved[is_text].astype(np.int32), holes, row.unread)
+    anchors = tuple(Anchor(anchor.at - int(moved[anchor.at]), anchor.part, anchor.old) for anchor in row.anchors)
+    positions = row.positions[is_text] - moved[is_text].astype(np.int32)
+    return AnchoredRow(row.ids[is_text], positions, anchors)
 
 
-def _following(row: LayoutRow, anchor: int, answer: Sequence[int]) -> list[int]:
-    assert len(row.holes) == 1 or len(answer) < HOLE_STRIDE, "an answer among several fits between two anchors"
+def _following(row: AnchoredRow, anchor: int, answer: Sequence[int]) -> list[int]:
+    assert len(row.anchors) == 1 or len(answer) < HOLE_STRIDE, "an answer among several fits between two anchors"
     return slot_positions(int(row.positions[anchor]), len(answer)).tolist()

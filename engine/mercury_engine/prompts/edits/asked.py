@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from mercury_engine.api import EngineError, InfillRequest, Window
+from mercury_engine.api import EngineError, Region, Regions
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
 MOST_EXTRA_LINES = 20
@@ -113,8 +113,8 @@ def has_marks(new: str, old: str) -> bool:
 
 
 class EditAsk(Protocol):
-    def __call__(self, request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
-        """A prompt of at most `budget` tokens about the window of the request's first span."""
+    def __call__(self, regions: Regions, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
+        """A prompt of at most `budget` tokens about the window."""
         ...
 
 
@@ -126,12 +126,11 @@ class EditFormat(Struct, frozen=True):
     ask: EditAsk
 
 
-def window_of(request: InfillRequest) -> Window:
-    return request.windows[request.spans[0].window]
-
-
-def cursor_of(request: InfillRequest) -> int:
-    return max(request.cursor, 0)
+def window_of(regions: Regions) -> Region:
+    """The window that these models rewrite."""
+    if len(regions.regions) != 1:
+        raise EngineError(f"{len(regions.regions)} regions: a next-edit model rewrites one window at a time; send one")
+    return regions.regions[0]
 
 
 def refuse(marks: Sequence[str], text: str, name: str) -> None:

@@ -5,19 +5,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Window
+from mercury_engine.api import Diagnostic, Edit, Region, Regions, Snippet
 from mercury_engine.prompts.edits.asked import (
     EditFormat,
     EditPrompt,
     PromptRoom,
     Refused,
     Taken,
-    cursor_of,
     refuse,
     window_of,
 )
+from mercury_engine.prompts.edits.excerpt import Excerpt, around
 from mercury_engine.prompts.edits.history import newest, unified
-from mercury_engine.prompts.edits.region import Region, around
 from mercury_engine.prompts.pieces import Piece, Prompt, joined
 
 RADII = ((10, 200), (10, 50), (5, 20), (3, 3))
@@ -44,36 +43,36 @@ exactly, never leave any out or abbreviate them, and leave the marks out. If no 
 """
 
 
-def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
-    window, cursor = window_of(request), cursor_of(request)
+def _ask(regions: Regions, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
+    window, cursor = window_of(regions), regions.cursor
     room = PromptRoom(CHAT_EDIT.name, budget, count)
-    regions = (around(window.text, cursor, *radii) for radii in RADII)
-    region = room.largest(regions, lambda region: _message(window, region, cursor, ()))
-    refuse((OPEN, CLOSE, CURSOR), window.text[region.first : region.last], CHAT_EDIT.name)
-    edits = room.fitting(newest(request.edits, MOST_EDITS), _history)
-    nearest = sorted(request.diagnostics, key=partial(_distance, row=window.text.count("\n", 0, cursor), window=window))
+    excerpts = (around(window.old, cursor, *radii) for radii in RADII)
+    excerpt = room.largest(excerpts, lambda excerpt: _message(window, excerpt, cursor, ()))
+    refuse((OPEN, CLOSE, CURSOR), window.old[excerpt.first : excerpt.last], CHAT_EDIT.name)
+    edits = room.fitting(newest(regions.edits, MOST_EDITS), _history)
+    nearest = sorted(regions.diagnostics, key=partial(_distance, row=window.old.count("\n", 0, cursor), window=window))
     diagnostics = room.fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed)
-    snippets = room.fitting(request.snippets[:MOST_SNIPPETS], _related)
-    old = window.text[region.start : region.end]
+    snippets = room.fitting(regions.snippets[:MOST_SNIPPETS], _related)
+    old = window.old[excerpt.start : excerpt.end]
     prompt = Prompt(
-        joined(_message(window, region, cursor, (*snippets, *diagnostics, *edits))),
-        most_tokens=count(old) + max(request.spans[0].budget, ROOM_TO_GROW),
+        joined(_message(window, excerpt, cursor, (*snippets, *diagnostics, *edits))),
+        most_tokens=count(old) + ROOM_TO_GROW,
         copied=old,
     )
-    return EditPrompt(prompt, window.text, region.start, region.end, partial(_lines_in, old), closing="\n```")
+    return EditPrompt(prompt, window.old, excerpt.start, excerpt.end, partial(_lines_in, old), closing="\n```")
 
 
-def _message(window: Window, region: Region, cursor: int, about: Sequence[Piece]) -> tuple[Piece, ...]:
-    text = window.text
+def _message(window: Region, excerpt: Excerpt, cursor: int, about: Sequence[Piece]) -> tuple[Piece, ...]:
+    text = window.old
     return (
         *(
             INSTRUCTION,
             *about,
             f"\nThe file {window.path}:\n\n```{window.language}\n",
-            text[region.first : region.start],
+            text[excerpt.first : excerpt.start],
         ),
-        *(OPEN, "\n", text[region.start : cursor], CURSOR, text[cursor : region.end], "\n", CLOSE),
-        *(text[region.end : region.last].removesuffix("\n"), "\n```\n"),
+        *(OPEN, "\n", text[excerpt.start : cursor], CURSOR, text[cursor : excerpt.end], "\n", CLOSE),
+        *(text[excerpt.end : excerpt.last].removesuffix("\n"), "\n```\n"),
     )
 
 
@@ -89,7 +88,7 @@ def _diagnosed(diagnostics: Sequence[Diagnostic]) -> Sequence[Piece]:
     return ["\nDiagnostics:\n\n", *lines]
 
 
-def _distance(diagnostic: Diagnostic, *, row: int, window: Window) -> tuple[bool, int]:
+def _distance(diagnostic: Diagnostic, *, row: int, window: Region) -> tuple[bool, int]:
     return diagnostic.path != window.path, abs(diagnostic.line - window.first_line - row)
 
 

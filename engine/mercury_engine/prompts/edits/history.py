@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from mercury_engine.api import Edit, Window
+from mercury_engine.api import Edit, Region
 from mercury_engine.prompts.fim import changed_lines, edit_lines
 from mercury_engine.prompts.lines import bare_lines, lines_of, shared_ends
 
@@ -44,10 +44,10 @@ def unified(edit: Edit) -> str:
     return "\n".join([f"@@ -{hunk.start},{before} +{hunk.start},{after} @@", *hunk.lines]) + "\n"
 
 
-def place_of(edit: Edit, window: Window) -> int:
+def place_of(edit: Edit, window: Region) -> int:
     """Where the lines that the edit left begin in the window: on the line that it names, or where else they stand only
     once; -1 if they are not there."""
-    text, after, row = window.text, edit.after, edit.line - window.first_line
+    text, after, row = window.old, edit.after, edit.line - window.first_line
     if edit.path != window.path:
         return -1
     lines = lines_of(text)

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from mercury_engine.api import Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, PromptRoom, Taken, cursor_of, refuse
+from mercury_engine.api import Edit, Region, Regions, Snippet
+from mercury_engine.prompts.edits.asked import EditFormat, EditPrompt, PromptRoom, Taken, refuse, window_of
+from mercury_engine.prompts.edits.excerpt import Excerpt, around
 from mercury_engine.prompts.edits.history import newest, unified
-from mercury_engine.prompts.edits.region import Region, around
 from mercury_engine.prompts.pieces import Piece, Prompt, joined
 
 RADII = ((10, 200), (10, 50), (5, 20), (3, 3))
@@ -23,32 +23,32 @@ FILE = "<|/current_file_content|>"
 MARKS = (CURSOR, OPEN, CLOSE, "<|current_file_content|>", FILE)
 
 
-def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
-    window, cursor = request.windows[0], cursor_of(request)
+def _ask(regions: Regions, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
+    window, cursor = window_of(regions), regions.cursor
     room = PromptRoom(INCEPTION_EDIT.name, budget, count)
-    regions = (around(window.text, cursor, *radii) for radii in RADII)
-    region = room.largest(regions, lambda region: _message(window, region, cursor, (), ()))
-    refuse(MARKS, window.text[region.first : region.last], INCEPTION_EDIT.name)
-    edits = room.fitting(newest(request.edits, MOST_EDITS), _history)
-    snippets = room.fitting(request.snippets[:MOST_SNIPPETS], _viewed)
-    old = window.text[region.start : region.end]
+    excerpts = (around(window.old, cursor, *radii) for radii in RADII)
+    excerpt = room.largest(excerpts, lambda excerpt: _message(window, excerpt, cursor, (), ()))
+    refuse(MARKS, window.old[excerpt.first : excerpt.last], INCEPTION_EDIT.name)
+    edits = room.fitting(newest(regions.edits, MOST_EDITS), _history)
+    snippets = room.fitting(regions.snippets[:MOST_SNIPPETS], _viewed)
+    old = window.old[excerpt.start : excerpt.end]
     prompt = Prompt(
-        joined(_message(window, region, cursor, snippets, edits)),
-        most_tokens=count(old) + max(request.spans[0].budget, ROOM_TO_GROW),
+        joined(_message(window, excerpt, cursor, snippets, edits)),
+        most_tokens=count(old) + ROOM_TO_GROW,
         copied=old,
     )
-    return EditPrompt(prompt, window.text, region.start, region.end, _code_in, closing=f"\n{FENCE}")
+    return EditPrompt(prompt, window.old, excerpt.start, excerpt.end, _code_in, closing=f"\n{FENCE}")
 
 
 def _message(
-    window: Window, region: Region, cursor: int, snippets: Sequence[Piece], edits: Sequence[Piece]
+    window: Region, excerpt: Excerpt, cursor: int, snippets: Sequence[Piece], edits: Sequence[Piece]
 ) -> tuple[Piece, ...]:
-    text = window.text
+    text = window.old
     return (
         *("<|recently_viewed_code_snippets|>\n", *snippets, "<|/recently_viewed_code_snippets|>\n\n"),
-        *("<|current_file_content|>\n", f"current_file_path: {window.path}\n", text[region.first : region.start]),
-        *(OPEN, "\n", text[region.start : cursor], CURSOR, text[cursor : region.end], "\n", CLOSE),
-        *(text[region.end : region.last].removesuffix("\n"), "\n<|/current_file_content|>\n\n"),
+        *("<|current_file_content|>\n", f"current_file_path: {window.path}\n", text[excerpt.first : excerpt.start]),
+        *(OPEN, "\n", text[excerpt.start : cursor], CURSOR, text[cursor : excerpt.end], "\n", CLOSE),
+        *(text[excerpt.end : excerpt.last].removesuffix("\n"), "\n<|/current_file_content|>\n\n"),
         *("<|edit_diff_history|>\n", *edits, "<|/edit_diff_history|>\n"),
     )
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Window
+from mercury_engine.api import Diagnostic, Edit, Region, Regions, Snippet
 from mercury_engine.prompts.edits.asked import (
     MARKED,
     EditFormat,
@@ -15,7 +15,6 @@ from mercury_engine.prompts.edits.asked import (
     PromptRoom,
     Refused,
     Taken,
-    cursor_of,
     refuse,
     window_of,
 )
@@ -50,62 +49,62 @@ class _Block(Struct, frozen=True):
     previous: str
 
 
-def _block(request: InfillRequest, lines: Sequence[str], row: int, radius: int) -> _Block:
+def _block(regions: Regions, lines: Sequence[str], row: int, radius: int) -> _Block:
     top, bottom = max(row - radius, 0), min(row + radius + 1, len(lines))
     start, old = len("".join(lines[:top])), "".join(lines[top:bottom])
-    return _Block(top, bottom, start, cursor_of(request) - start, old, _before_last_edit(request, old, start))
+    return _Block(top, bottom, start, regions.cursor - start, old, _before_last_edit(regions, old, start))
 
 
-def _rows(request: InfillRequest) -> tuple[list[str], int]:
+def _rows(regions: Regions) -> tuple[list[str], int]:
     """The window's lines, and which of them has the cursor."""
-    text = window_of(request).text
+    text = window_of(regions).old
     lines = lines_of(text) or [""]
-    return lines, min(text.count("\n", 0, cursor_of(request)), len(lines) - 1)
+    return lines, min(text.count("\n", 0, regions.cursor), len(lines) - 1)
 
 
-def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
-    path, (lines, row) = window_of(request).path, _rows(request)
+def _ask_1(regions: Regions, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
+    path, (lines, row) = window_of(regions).path, _rows(regions)
     room = PromptRoom(SWEEP_1.name, budget, count)
 
     def section(block: _Block) -> Sequence[Piece]:
         return _versions(path, block.previous.removesuffix("\n"), (block.old.removesuffix("\n"),))
 
-    block = room.largest((_block(request, lines, row, radius) for radius in RADII), section)
+    block = room.largest((_block(regions, lines, row, radius) for radius in RADII), section)
     refuse((FILE,), block.old, SWEEP_1.name)
-    changes = room.fitting(_edits(request), partial(_changes, _unnumbered), room.left // 2)
-    files = room.fitting(request.snippets[:MOST_SNIPPETS], _files, SNIPPET_TOKENS)
-    return _asked(request, block, joined([*files, *changes, *section(block)]), "", count)
+    changes = room.fitting(_edits(regions), partial(_changes, _unnumbered), room.left // 2)
+    files = room.fitting(regions.snippets[:MOST_SNIPPETS], _files, SNIPPET_TOKENS)
+    return _asked(regions, block, joined([*files, *changes, *section(block)]), "", count)
 
 
-def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
-    window, (lines, row) = window_of(request), _rows(request)
+def _ask_2(regions: Regions, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
+    window, (lines, row) = window_of(regions), _rows(regions)
     room = PromptRoom(SWEEP_2.name, budget, count)
 
     def section(block: _Block) -> Sequence[Piece]:
-        return [*_marked(window, block), _prefill(request, block)]
+        return [*_marked(window, block), _prefill(regions, block)]
 
-    blocks = (_block(request, lines, row, radius) for radius in RADII)
+    blocks = (_block(regions, lines, row, radius) for radius in RADII)
     block = room.largest(blocks, lambda block: [*_opening(window.path, "", ()), "\n", *section(block)])
     refuse((FILE, CURSOR), block.old, SWEEP_2.name)
-    changes = room.fitting(_edits(request), partial(_changes, _numbered), room.left // 2)
+    changes = room.fitting(_edits(regions), partial(_changes, _numbered), room.left // 2)
     texts = ("".join(lines[max(row - n, 0) : row + n]) for n in FILE_RADII)
     near = room.largest((*texts, ""), lambda text: [text])
-    nearest = sorted(request.diagnostics, key=lambda diagnostic: abs(diagnostic.line - window.first_line - row))
+    nearest = sorted(regions.diagnostics, key=lambda diagnostic: abs(diagnostic.line - window.first_line - row))
     diagnosed = room.fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed, SNIPPET_TOKENS)
-    snippets = room.fitting(request.snippets[:MOST_SNIPPETS], _retrieved, SNIPPET_TOKENS)
+    snippets = room.fitting(regions.snippets[:MOST_SNIPPETS], _retrieved, SNIPPET_TOKENS)
     opening = _opening(window.path, near, (*diagnosed, *snippets))
     changes = changes and (*changes[:-1], changes[-1].removesuffix("\n"))
-    return _asked(request, block, joined([*opening, *changes, "\n", *section(block)]), _prefill(request, block), count)
+    return _asked(regions, block, joined([*opening, *changes, "\n", *section(block)]), _prefill(regions, block), count)
 
 
 def _asked(
-    request: InfillRequest, block: _Block, pieces: tuple[Piece, ...], prefill: str, count: Callable[[str], int]
+    regions: Regions, block: _Block, pieces: tuple[Piece, ...], prefill: str, count: Callable[[str], int]
 ) -> EditPrompt:
     copied = block.old[len(prefill) :]
-    limit = count(copied) + max(request.spans[0].budget, ROOM_TO_GROW)
+    limit = count(copied) + ROOM_TO_GROW
     prompt = Prompt(pieces, stop_tokens=STOPS, most_tokens=limit, copied=copied)
     take = partial(_window, block.old, prefill, block.at)
-    return EditPrompt(prompt, window_of(request).text, block.start, block.start + len(block.old), take, (FILE,))
+    return EditPrompt(prompt, window_of(regions).old, block.start, block.start + len(block.old), take, (FILE,))
 
 
 def _opening(path: str, near: str, retrieved: Sequence[Piece]) -> Sequence[Piece]:
@@ -120,7 +119,7 @@ def _versions(name: str, previous: str, current: Sequence[Piece]) -> Sequence[Pi
     )
 
 
-def _marked(window: Window, block: _Block) -> Sequence[Piece]:
+def _marked(window: Region, block: _Block) -> Sequence[Piece]:
     """With the cursor. Where both versions end with a line feed, it is that of the format."""
     head, tail, previous = block.old[: block.at], block.old[block.at :], block.previous
     if tail.endswith("\n") and previous.endswith("\n"):
@@ -129,34 +128,34 @@ def _marked(window: Window, block: _Block) -> Sequence[Piece]:
     return _versions(name, previous, (head, CURSOR, tail))
 
 
-def _before_last_edit(request: InfillRequest, old: str, start: int) -> str:
+def _before_last_edit(regions: Regions, old: str, start: int) -> str:
     """These lines as they were before the user's last edit, if that was in them."""
-    edit = request.edits[-1] if request.edits else None
-    if edit is None or not start <= (place := place_of(edit, window_of(request))) <= start + len(old) - len(edit.after):
+    edit = regions.edits[-1] if regions.edits else None
+    if edit is None or not start <= (place := place_of(edit, window_of(regions))) <= start + len(old) - len(edit.after):
         return old
     return old[: place - start] + edit.before + old[place - start + len(edit.after) :]
 
 
-def _prefill(request: InfillRequest, block: _Block) -> str:
+def _prefill(regions: Regions, block: _Block) -> str:
     """The lines above the cursor's, which the answer cannot change. After an insertion above it, only the first line
     and the blank ones that follow."""
     above = block.old[: block.at]
-    if not _has_inserted_above(request):
+    if not _has_inserted_above(regions):
         return above[: above.rfind("\n") + 1]
     first, feed, tail = above.partition("\n")
     return first + feed + tail[: len(tail) - len(tail.lstrip("\n"))]
 
 
-def _has_inserted_above(request: InfillRequest) -> bool:
-    window, edit = window_of(request), request.edits[-1] if request.edits else None
+def _has_inserted_above(regions: Regions) -> bool:
+    window, edit = window_of(regions), regions.edits[-1] if regions.edits else None
     if edit is None or edit.path != window.path or len(edit.after) <= len(edit.before):
         return False
-    return edit.line + len(lines_of(edit.after)) <= window.first_line + window.text.count("\n", 0, cursor_of(request))
+    return edit.line + len(lines_of(edit.after)) <= window.first_line + window.old.count("\n", 0, regions.cursor)
 
 
-def _edits(request: InfillRequest) -> list[Edit]:
+def _edits(regions: Regions) -> list[Edit]:
     """The newest first, but for those of white space alone."""
-    return newest([edit for edit in request.edits if edit.before.strip() != edit.after.strip()], MOST_EDITS)
+    return newest([edit for edit in regions.edits if edit.before.strip() != edit.after.strip()], MOST_EDITS)
 
 
 def _numbered(path: str, first: int, last: int) -> str:

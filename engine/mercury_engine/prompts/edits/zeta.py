@@ -6,20 +6,19 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, InfillRequest, Snippet
+from mercury_engine.api import Edit, Regions, Snippet
 from mercury_engine.prompts.edits.asked import (
     EditFormat,
     EditPrompt,
     PromptRoom,
     Refused,
     Taken,
-    cursor_of,
     refuse,
     window_of,
 )
+from mercury_engine.prompts.edits.excerpt import Excerpt, nearby
 from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.markers import MARKER, offsets, rewritten, with_markers
-from mercury_engine.prompts.edits.region import Region, nearby
 from mercury_engine.prompts.pieces import Begin, Mark, Piece, Prompt, Special, joined
 
 EDITABLE_TOKENS, CONTEXT_TOKENS = 350, 150
@@ -48,46 +47,46 @@ SUFFIX, PREFIX, MIDDLE = Special("<[fim-suffix]>"), Special("<[fim-prefix]>"), S
 FILE, CURSOR = Mark("<filename>"), Mark("<|user_cursor|>")
 CURRENT, SEPARATOR, UPDATED = "<<<<<<< CURRENT\n", "=======\n", ">>>>>>> UPDATED"
 
-Build = Callable[[InfillRequest, Region, Sequence[Piece], Sequence[Piece]], Sequence[Piece]]
-"""The prompt of a request about a region, with these recent edits and related files."""
+Build = Callable[[Regions, Excerpt, Sequence[Piece], Sequence[Piece]], Sequence[Piece]]
+"""The prompt about an excerpt of a window, with these recent edits and related files."""
 
 
 def _asked(
-    request: InfillRequest, build: Build, budget: int, count: Callable[[str], int], name: str, marks: Sequence[str]
-) -> tuple[Prompt, Region]:
+    regions: Regions, build: Build, budget: int, count: Callable[[str], int], name: str, marks: Sequence[str]
+) -> tuple[Prompt, Excerpt]:
     """The prompt within the budget, without what ends an answer: the region first, then the newest edits, then related
     files."""
-    window, cursor = window_of(request), cursor_of(request)
+    window, cursor = window_of(regions), regions.cursor
     is_old = name == ZETA_1.name
     room = PromptRoom(name, budget if is_old else min(budget, MOST_TOKENS), count)
-    regions = (nearby(window.text, cursor, EDITABLE_TOKENS // scale, CONTEXT_TOKENS // scale) for scale in SCALES)
-    region = room.largest(regions, lambda region: build(request, region, (), ()))
-    refuse(marks, window.text[region.first : region.last], name)
-    recent = newest(request.edits, MOST_EDITS)
+    excerpts = (nearby(window.old, cursor, EDITABLE_TOKENS // scale, CONTEXT_TOKENS // scale) for scale in SCALES)
+    excerpt = room.largest(excerpts, lambda excerpt: build(regions, excerpt, (), ()))
+    refuse(marks, window.old[excerpt.first : excerpt.last], name)
+    recent = newest(regions.edits, MOST_EDITS)
     edits = room.fitting(recent, _events, MOST_EVENT_TOKENS) if is_old else room.fitting(recent, _history)
-    files = () if is_old else room.fitting(request.snippets, _files)
-    old = window.text[region.start : region.end]
-    most_tokens = count(old) + max(request.spans[0].budget, ROOM_TO_GROW)
-    return Prompt(joined(build(request, region, edits, files)), most_tokens=most_tokens, copied=old), region
+    files = () if is_old else room.fitting(regions.snippets, _files)
+    old = window.old[excerpt.start : excerpt.end]
+    most_tokens = count(old) + ROOM_TO_GROW
+    return Prompt(joined(build(regions, excerpt, edits, files)), most_tokens=most_tokens, copied=old), excerpt
 
 
-def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
+def _ask_1(regions: Regions, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     marks = (START, END, CURSOR_HERE)
-    prompt, region = _asked(request, _instruction, budget, count, ZETA_1.name, marks)
+    prompt, excerpt = _asked(regions, _instruction, budget, count, ZETA_1.name, marks)
     prompt = replace(prompt, stops=(f"\n{END}",), stop_tokens=(Special("<|endoftext|>"),))
-    return EditPrompt(prompt, window_of(request).text, region.start, region.end, _between_marks, (END,))
+    return EditPrompt(prompt, window_of(regions).old, excerpt.start, excerpt.end, _between_marks, (END,))
 
 
 def _instruction(
-    request: InfillRequest, region: Region, events: Sequence[Piece], _files: Sequence[Piece]
+    regions: Regions, excerpt: Excerpt, events: Sequence[Piece], _files: Sequence[Piece]
 ) -> Sequence[Piece]:
-    window, cursor = window_of(request), cursor_of(request)
-    text = window.text
-    start_of_file = () if region.first or window.first_line else (START_OF_FILE, "\n")
+    window, cursor = window_of(regions), regions.cursor
+    text = window.old
+    start_of_file = () if excerpt.first or window.first_line else (START_OF_FILE, "\n")
     return (
         *(INSTRUCTION, *events, f"\n\n### User Excerpt:\n\n```{window.path}\n", *start_of_file),
-        *(text[region.first : region.start], START, "\n", text[region.start : cursor], CURSOR_HERE),
-        *(text[cursor : region.end], "\n", END, text[region.end : region.last], "\n```\n\n### Response:\n"),
+        *(text[excerpt.first : excerpt.start], START, "\n", text[excerpt.start : cursor], CURSOR_HERE),
+        *(text[cursor : excerpt.end], "\n", END, text[excerpt.end : excerpt.last], "\n```\n\n### Response:\n"),
     )
 
 
@@ -105,35 +104,35 @@ def _between_marks(answer: str) -> Taken:
     return region.partition(END)[0].replace(CURSOR_HERE, "")
 
 
-def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
+def _ask_2(regions: Regions, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     marks = (CURSOR, CURRENT, UPDATED)
-    prompt, region = _asked(request, partial(_seed, _between_conflict), budget, count, ZETA_2.name, marks)
+    prompt, excerpt = _asked(regions, partial(_seed, _between_conflict), budget, count, ZETA_2.name, marks)
     prompt = replace(prompt, stops=(UPDATED,), stop_tokens=(ENDED,))
-    return EditPrompt(prompt, window_of(request).text, region.start, region.end, _until_updated, (UPDATED,))
+    return EditPrompt(prompt, window_of(regions).old, excerpt.start, excerpt.end, _until_updated, (UPDATED,))
 
 
-def _ask_2_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
+def _ask_2_1(regions: Regions, *, budget: int, count: Callable[[str], int]) -> EditPrompt:
     marks = (CURSOR, MARKER)
-    prompt, region = _asked(request, partial(_seed, _between_markers), budget, count, ZETA_2_1.name, marks)
+    prompt, excerpt = _asked(regions, partial(_seed, _between_markers), budget, count, ZETA_2_1.name, marks)
     prompt, take = replace(prompt, stop_tokens=(ENDED,)), partial(_named_blocks, prompt.copied)
-    return EditPrompt(prompt, window_of(request).text, region.start, region.end, take, (ENDED,), None)
+    return EditPrompt(prompt, window_of(regions).old, excerpt.start, excerpt.end, take, (ENDED,), None)
 
 
 def _seed(
     editable: Callable[[str, int], Sequence[Piece]],
-    request: InfillRequest,
-    region: Region,
+    regions: Regions,
+    excerpt: Excerpt,
     history: Sequence[Piece],
     files: Sequence[Piece],
 ) -> Sequence[Piece]:
     """Suffix first, in the tokens of Seed-Coder; everything else belongs to the prefix."""
-    window, text = window_of(request), window_of(request).text
-    after = text[region.end : region.last]
+    window, text = window_of(regions), window_of(regions).old
+    after = text[excerpt.end : excerpt.last]
     return (
         *(BEGIN, SUFFIX, after if after.endswith("\n") else after + "\n", PREFIX),
         *(*files, "\n" if files else "", *history, "\n" if history else ""),
-        *(FILE, f"{window.path}\n", text[region.first : region.start]),
-        *editable(text[region.start : region.end], cursor_of(request) - region.start),
+        *(FILE, f"{window.path}\n", text[excerpt.first : excerpt.start]),
+        *editable(text[excerpt.start : excerpt.end], regions.cursor - excerpt.start),
         MIDDLE,
     )
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Diagnostic, EngineError
 from mercury_engine.prompts.edits.asked import CUT, Refused
 from mercury_engine.prompts.edits.chat import CHAT_EDIT, INSTRUCTION
-from tests.engine.prompts.examples import GOLDEN, count, request
+from tests.engine.prompts.examples import GOLDEN, count, window
 
 OLD = """\
 def area(width, height):
@@ -25,7 +25,7 @@ FRAGMENT = "it is not the lines that were asked for, or only a part of them"
 
 
 def ask(text=OLD, **options):
-    return CHAT_EDIT.ask(request(text, mode="region", **options), budget=4000, count=count)
+    return CHAT_EDIT.ask(window(text, **options), budget=4000, count=count)
 
 
 def check(answer, expected, text=OLD):
@@ -34,7 +34,7 @@ def check(answer, expected, text=OLD):
 
 def test_chat_message_tells_edits_snippets_and_diagnostics():
     edits = [("src/cart.py", 0, "def area(w, h):\n", "def area(width, height):\n")]
-    asked = request(OLD, mode="region", snippets=[("src/units.py", "INCH = 2.54\n")], edits=edits)
+    asked = window(OLD, snippets=[("src/units.py", "INCH = 2.54\n")], edits=edits)
     asked = replace(asked, diagnostics=(Diagnostic("src/cart.py", 1, 11, "w is not defined"),))
     message = CHAT_EDIT.ask(asked, budget=4000, count=count).prompt.text
     assert message == INSTRUCTION + (GOLDEN / "chat.txt").read_text("utf-8")

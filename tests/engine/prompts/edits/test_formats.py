@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_engine.prompts.edits import FORMATS, edit_format, edit_format_for
 from mercury_engine.prompts.edits.asked import CUT, Refused
 from mercury_engine.prompts.edits.sweep import FILE
 from mercury_engine.prompts.pieces import Mark, tokens_of
-from tests.engine.prompts.examples import GOLDEN, count, request
+from tests.engine.prompts.examples import GOLDEN, count, window
 
 CART = Path(__file__).with_name("cart.txt").read_text("utf-8")
 FILES = [("src/item.py", "class Item:\n    price = 0"), ("src/tax.py", "RATE = 0.2\n")]
@@ -29,7 +28,7 @@ each_format = pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.
 
 
 def ask(known, text, *, budget=4000, **options):
-    return known.ask(request(text, mode="region", **options), budget=budget, count=count)
+    return known.ask(window(text, **options), budget=budget, count=count)
 
 
 def shown(prompt):
@@ -144,12 +143,6 @@ def test_region_is_put_back_into_window(known):
 def test_edits_that_are_too_long_leave_nothing_behind(known):
     edits = [("src/cart.py", 0, "x = 1\n" * 40, "y = 1\n" * 40)]
     assert ask(known, "a = 1\n$0\n", edits=edits).prompt == ask(known, "a = 1\n$0\n").prompt
-
-
-@each_format
-def test_unknown_cursor_stands_at_the_beginning(known):
-    asked = replace(request("a = 1\n$0", mode="region"), cursor=-1)
-    assert known.ask(asked, budget=4000, count=count).start == 0
 
 
 def test_beginning_of_file_is_announced_only_in_its_window():

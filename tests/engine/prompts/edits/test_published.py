@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Diagnostic, Edit, Gap, Region, Regions, Snippet
 from mercury_engine.prompts.dialects import dialect_named
 from mercury_engine.prompts.edits import FORMATS
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
@@ -87,11 +87,10 @@ def edit_of(change: Change) -> Edit:
     return Edit(change.path, top, before, after, above, below, change.accepted)
 
 
-def request_of(case: Case) -> InfillRequest:
-    return InfillRequest(
+def regions_of(case: Case) -> Regions:
+    return Regions(
         session="s",
-        windows=(Window(case.path, "python", case.text, case.first),),
-        spans=(Span(0, 0, len(case.text), "region"),),
+        regions=(Region(case.path, "python", case.text, first_line=case.first),),
         snippets=tuple(Snippet(*file) for file in case.files),
         edits=tuple(map(edit_of, case.changes)),
         diagnostics=tuple(Diagnostic(case.path, c.row, c.column, c.message, c.severity) for c in case.complaints),
@@ -103,21 +102,14 @@ def request_of(case: Case) -> InfillRequest:
 def test_next_edit_prompt_is_the_published_one(form):
     for number in range(CASES):
         case = drawn_case(Random(number))
-        asked = form.ask(request_of(case), budget=100_000, count=count)
+        asked = form.ask(regions_of(case), budget=100_000, count=count)
         assert asked.prompt.text == REWRITTEN[form.name](case), f"case {number}"
 
 
 def gap_prompt(name: str, prefix: str, suffix: str, path: str, files: list[tuple[str, str]]) -> str:
-    at = len(prefix)
-    asked = InfillRequest(
-        session="s",
-        windows=(Window(path, "python", prefix + suffix),),
-        spans=(Span(0, at, at, "block"),),
-        snippets=tuple(Snippet(*file) for file in reversed(files)),
-        cursor=at,
-    )
-    dialect = dialect_named(name)
-    return fim_prompt(dialect, asked, asked.spans[0], budget=100_000, count=count, split=whole_head).text
+    snippets = tuple(Snippet(*file) for file in reversed(files))
+    gap = Gap(session="s", path=path, language="python", before=prefix, after=suffix, block=True, snippets=snippets)
+    return fim_prompt(dialect_named(name), gap, budget=100_000, count=count, split=whole_head).text
 
 
 @pytest.mark.parametrize("name", FILLED)

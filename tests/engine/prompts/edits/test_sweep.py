@@ -6,13 +6,13 @@ from msgspec.structs import replace
 from mercury_engine.api import Diagnostic
 from mercury_engine.prompts.edits import edit_format
 from mercury_engine.prompts.edits.asked import MARKED, Refused
-from tests.engine.prompts.examples import count, request
+from tests.engine.prompts.examples import count, window
 
 TEXT = "def f():\n    a = 1\n    b = $0\n    c = 3\n    return a\n"
 
 
 def ask(text=TEXT, name="sweep-2", **options):
-    return edit_format(name).ask(request(text, mode="region", **options), budget=2000, count=count)
+    return edit_format(name).ask(window(text, **options), budget=2000, count=count)
 
 
 def prefill(asked):
@@ -101,7 +101,7 @@ def test_last_edit_is_taken_back_where_it_was_made(edit, original):
 
 def test_diagnostics_stand_before_related_code_the_nearest_first_to_be_kept():
     said = [Diagnostic("src/cart.py", line, 4, f"no such name: x{line}") for line in (90, 4, 1)]
-    asked = replace(request(TEXT, mode="region", snippets=[("m.py", "x = 1")]), diagnostics=tuple(said))
+    asked = replace(window(TEXT, snippets=[("m.py", "x = 1")]), diagnostics=tuple(said))
     prompt = edit_format("sweep-2").ask(asked, budget=2000, count=count).prompt.text
     lines = "".join(f"src/cart.py:{n + 1}:5: error: no such name: x{n}\n" for n in (1, 4, 90))
     assert f"\n<|file_sep|>diagnostics\n{lines}\n\n<|file_sep|>m.py\nx = 1\n" in prompt

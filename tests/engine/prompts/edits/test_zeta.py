@@ -5,17 +5,17 @@ import pytest
 from mercury_engine.api import Edit
 from mercury_engine.prompts.edits import edit_format
 from mercury_engine.prompts.edits.asked import Refused
+from mercury_engine.prompts.edits.excerpt import around, nearby
 from mercury_engine.prompts.edits.history import unified
 from mercury_engine.prompts.edits.markers import offsets, rewritten
-from mercury_engine.prompts.edits.region import around, nearby
-from tests.engine.prompts.examples import count, request
+from tests.engine.prompts.examples import count, window
 
 TEXT = "a = 1\nb = $0\nc = 3\n"
 NEW = "a = 1\nb = 2\nc = 3\n"
 
 
 def read(name, answer, text=TEXT, *, finished=True):
-    return edit_format(name).ask(request(text, mode="region"), budget=2000, count=count).read(answer, finished)
+    return edit_format(name).ask(window(text), budget=2000, count=count).read(answer, finished)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from msgspec import Struct
 BYTES_PER_TOKEN = 3
 
 
-class Region(Struct, frozen=True):
+class Excerpt(Struct, frozen=True):
     """Offsets into a window: the lines from `start` to `end` are rewritten, those from `first` to `last` are read. The
     line feeds at `end` and `last` do not belong to them."""
 
@@ -18,14 +18,14 @@ class Region(Struct, frozen=True):
     last: int
 
 
-def around(text: str, cursor: int, radius: int, context: int) -> Region:
+def around(text: str, cursor: int, radius: int, context: int) -> Excerpt:
     """As many lines above the cursor's as below it."""
     lines = text.split("\n")
     row = text.count("\n", 0, cursor)
-    return _region(lines, row - radius, row + radius, row - context, row + context)
+    return _excerpt(lines, row - radius, row + radius, row - context, row + context)
 
 
-def nearby(text: str, cursor: int, editable: int, context: int) -> Region:
+def nearby(text: str, cursor: int, editable: int, context: int) -> Excerpt:
     """As Zed chooses them without a syntax tree: lines of `editable` tokens, alternately below and above the cursor,
     then above; and as many around them as `context` more tokens allow. A token is three bytes."""
     lines = text.split("\n")
@@ -35,7 +35,7 @@ def nearby(text: str, cursor: int, editable: int, context: int) -> Region:
     start, end, remaining = _widened(costs, row, row, max(share - costs[row], 0), (1, -1), is_patient=False)
     start, end, _ = _widened(costs, start, end, remaining + editable - share, (-1, 1), is_patient=True)
     first, last, _ = _widened(costs, start, end, context, (-1, 1), is_patient=True)
-    return _region(lines, start, end, first, last)
+    return _excerpt(lines, start, end, first, last)
 
 
 def _widened(
@@ -57,10 +57,10 @@ def _widened(
     return first, last, room
 
 
-def _region(lines: Sequence[str], start: int, end: int, first: int, last: int) -> Region:
+def _excerpt(lines: Sequence[str], start: int, end: int, first: int, last: int) -> Excerpt:
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     top, bottom = 0, len(lines) - 1
-    return Region(
+    return Excerpt(
         first=starts[max(first, top)],
         start=starts[max(start, top)],
         end=starts[min(end, bottom) + 1] - 1,
