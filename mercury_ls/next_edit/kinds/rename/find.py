@@ -20,6 +20,7 @@ from mercury_ls.next_edit.kinds.rename.declared import (
     is_one_of_several,
     renamed_symbol,
 )
+from mercury_ls.next_edit.kinds.rename.documented import documented
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports, uses_in_family
 from mercury_ls.next_edit.places import Place, defines, matching, nearest, sides, with_likeness
@@ -54,7 +55,10 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     symbol = renamed_symbol(rule, home)
     if uses is None:
         return _placed(rule, snapshot, home, symbol, _likely_spans(rule, snapshot, home, symbol, project, code))
-    certain_places = _placed(rule, snapshot, home, symbol, _certain_spans(uses, spans, code), uses.import_sites)
+    certain_spans = _certain_spans(uses, spans, code)
+    if declared_in is snapshot:
+        certain_spans += [(at, at + len(rule.before)) for at in documented(uses)]
+    certain_places = _placed(rule, snapshot, home, symbol, certain_spans, uses.import_sites)
     return [replace(place, bound=True, certain=True) for place in certain_places]
 
 

@@ -51,20 +51,21 @@ Places = list[tuple[Snapshot, int]]
 def note_of(
     rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
 ) -> Generator[None, None, str]:
-    """Names the places beside the `places_offered`, each a file and an offset, and counts those in text; empty if there
-    are none."""
+    """Names the places beside the `places_offered`, each a file and an offset, and those in text; empty if there are
+    none."""
     places, taken = yield from _unjudged(rule, home, files, project, places_offered)
     note = _note_of(places, taken, rule, home, files, project, places_offered)
     left = _in_text(rule, home, places_offered | {(file.uri, at) for file, at in places})
-    return "; ".join(filter(None, (note, f"{counted(left, 'mention')} in text left" if left else "")))
+    names = listed_places(named_from(home, home, at) for at in left)
+    return "; ".join(filter(None, (note, f"{counted(len(left), 'mention')} in text left: {names}" if left else "")))
 
 
-def _in_text(rule: Rename, home: Snapshot, beside: Set[tuple[str, int]]) -> int:
-    """How often comments and strings of the file still mention what others can see under its old name."""
+def _in_text(rule: Rename, home: Snapshot, beside: Set[tuple[str, int]]) -> list[int]:
+    """Where comments and strings of the file still mention what others can see under its old name."""
     if _seen_elsewhere(rule, home) is None:
-        return 0
+        return []
     mentions = islice(scopes.mentions(home, rule.before), MOST_MENTIONS)
-    return sum((home.uri, at) not in beside and syntax.inside(home, at) is not None for at in mentions)
+    return [at for at in mentions if (home.uri, at) not in beside and syntax.inside(home, at) is not None]
 
 
 def _note_of(

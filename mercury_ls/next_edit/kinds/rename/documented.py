@@ -1,0 +1,101 @@
+"""Where the documentation of a file names a renamed symbol as code: in code marks, or in an example of doctest."""
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from mercury_ls.code import scopes, symbols, syntax
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.parts import kind_of
+from mercury_ls.code.symbols import type_name
+from mercury_ls.next_edit.kinds.rename.uses import Uses
+
+LONGEST_LINE = 400
+MARK = re.compile(r"`++")
+LINK = re.compile(r"\{@\w{1,20}[ \t]++")
+EXAMPLE = re.compile(r"[ \t]*+(?:>>>|\.\.\.)[ \t]")
+QUALIFIER = re.compile(r"([\w$]++)(?:\.|::|#)\Z")
+SELF = frozenset({"cls", "self", "Self", "this"})
+
+
+def documented(uses: Uses) -> Iterator[int]:
+    """The offsets in the file that declares the symbol. Where its code has the name for something else as well, nobody
+    can tell which of them is meant."""
+    file, symbol = uses.snapshot, uses.symbol
+    if symbol.owner is None and not symbol.module_level:
+        return
+    mentions = scopes.mentions(file, uses.name)[: scopes.MOST]
+    in_text = [at for at in mentions if syntax.inside(file, at) is not None]
+    if all(at in in_text or uses.is_certain(at) for at in mentions):
+        yield from (at for at in in_text if _is_documentation(file, at) and _is_named(uses, at))
+
+
+def _is_documentation(file: Snapshot, offset: int) -> bool:
+    """Whether it is a comment, or a string of Python that is a statement of its own."""
+    if syntax.inside(file, offset) == "comment":
+        return True
+    node = scopes.node_at(file, offset)
+    return (
+        file.written_in.id == "python"
+        and kind_of(node and node.parent and node.parent.parent) == "expression_statement"
+    )
+
+
+def _is_named(uses: Uses, offset: int) -> bool:
+    """Whether code that is quoted there names the symbol."""
+    file = uses.snapshot
+    number = file.line_of(offset)
+    line, column = file.line(number), offset - file.line_start(number)
+    before, after = line[:column], line[column + len(uses.name) :]
+    if len(line) > LONGEST_LINE or not _is_of_symbol(uses, offset, before):
+        return False
+    if EXAMPLE.match(line):
+        return syntax.inside(file, offset) == "string" and _is_in_example(uses, offset, before, after)
+    return _is_marked(before, after, is_type=_is_type(uses.symbol.node))
+
+
+def _is_of_symbol(uses: Uses, offset: int, before: str) -> bool:
+    """Whether what qualifies the name there, if anything does, is where the symbol is declared."""
+    owner, file = uses.symbol.owner, uses.snapshot
+    qualifier = QUALIFIER.search(before)
+    if qualifier is None and before.endswith((".", ":", "#")):
+        return False
+    if owner is None:
+        return qualifier is None
+    at = file.byte(offset)
+    is_inside = owner.start_byte <= at < owner.end_byte
+    if qualifier is None:
+        return is_inside
+    return qualifier[1] == type_name(owner) or (is_inside and qualifier[1] in SELF)
+
+
+def _is_marked(before: str, after: str, *, is_type: bool) -> bool:
+    """Whether code marks hold the name alone, or a call of it."""
+    opened, closes = MARK.findall(before), MARK.search(after)
+    is_quoted = len(opened) % 2 == 1 and closes is not None and closes[0] == opened[-1]
+    links = [*LINK.finditer(before)]
+    is_linked = bool(links) and "}" not in before[links[-1].end() :] and "}" in after
+    if not is_quoted and not is_linked:
+        return False
+    if after.startswith("(") or (is_type and after.startswith((".", "::", "[", "<"))):
+        return re.search(r"[\w$@/\\-]\Z", before) is None
+    begins = before[links[-1].end() :] if is_linked else before[before.rindex("`") + 1 :]
+    is_alone = re.fullmatch(r"~?(?:[\w$]++(?:\.|::|#))*+", begins) is not None
+    return is_alone and after.startswith(("`", "}", " ") if is_linked else "`")
+
+
+def _is_in_example(uses: Uses, offset: int, before: str, after: str) -> bool:
+    """Whether it is a name in the code of an example that gives the name to nothing else."""
+    node = scopes.node_at(uses.snapshot, offset)
+    name = re.escape(uses.name)
+    is_given = re.compile(rf"(?<![\w.]){name}[ \t]*+(?::[^=\n]*+)?=(?!=)|\b(?:as|class|def|for|lambda)[ \t]++{name}\b")
+    lines = symbols.text_of(node).splitlines()
+    if any(EXAMPLE.match(line) and is_given.search(line) for line in lines):
+        return False
+    is_quoted = any(before.count(quote) % 2 for quote in "\"'")
+    return not is_quoted and "#" not in before and re.match(r"[ \t]*+=(?!=)", after) is None
+
+
+def _is_type(declared: Node | None) -> bool:
+    return declared is not None and declared.parent is not None and declared.parent.type in scopes.TYPES
