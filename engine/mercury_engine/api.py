@@ -46,9 +46,18 @@ class Snippet(Struct, frozen=True):
     text: str
 
 
+class Mention(Struct, frozen=True, order=True):
+    """A line of a file, with its text."""
+
+    path: str
+    line: int
+    text: str
+
+
 class Edit(Struct, frozen=True, omit_defaults=True):
     """A recent edit of the user: `before` became `after` at line `line` of `path`. `above` and `below` are up to
-    three whole lines around it, as they were at the time; `accepted` says that a suggestion made it."""
+    four whole lines around it, as they were at the time; `accepted` says that a suggestion made it. `mentions` are
+    lines that hold the names which it changed, for models that were taught to read them."""
 
     path: str
     line: int
@@ -57,6 +66,7 @@ class Edit(Struct, frozen=True, omit_defaults=True):
     above: str = ""
     below: str = ""
     accepted: bool = False
+    mentions: tuple[Mention, ...] = ()
 
     def with_texts(self, change: Callable[[str], str]) -> "Edit":
         """The edit with each of its texts changed."""
@@ -68,6 +78,7 @@ class Edit(Struct, frozen=True, omit_defaults=True):
             above=change(self.above),
             below=change(self.below),
             accepted=self.accepted,
+            mentions=tuple(Mention(line.path, line.line, change(line.text)) for line in self.mentions),
         )
 
 
@@ -325,8 +336,9 @@ class EngineInfo(Struct, frozen=True):
 
     `batch`: how many concurrent requests it answers in about the time of one. `notes`: what is wrong at the moment,
     and the remedy. `bytes`: the memory of weights and caches. `fills`, `rewrites`, `judges`, `chats`: what it may be
-    asked. `calibrated`: whether `p_accept` was fitted to this model. `bar`: how likely a completion whose probabilities
-    are told has to be to be shown to a user who types.
+    asked. `places`: how many small regions it rewrites at once; 0 means one window, of which it chooses the lines.
+    `calibrated`: whether `p_accept` was fitted to this model. `bar`: how likely a completion whose probabilities are
+    told has to be to be shown to a user who types.
     `address`: of the program that prompts are sent to, "" if they stay in this process. `strong`: whether its answers
     may be as long as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown.
     `metered`: whether an answer may cost money. `reads_per_second`: the tokens of a prompt, 0 if unknown.
@@ -344,6 +356,7 @@ class EngineInfo(Struct, frozen=True):
     bytes: int = 0
     fills: bool = True
     rewrites: bool = False
+    places: int = 0
     judges: bool = False
     chats: bool = False
     calibrated: bool = True
@@ -396,5 +409,5 @@ class ChatEngine(Engine, Protocol):
     def chat(self, request: ChatRequest) -> Generator[ChatReply]: ...
 
 
-def _lacking(engine: Engine, what: str) -> EngineError:
-    return EngineError(f"{engine.info().model} {what}; choose another model for it: `mercury-ls model list`")
+def _lacking(engine: Engine, task: str) -> EngineError:
+    return EngineError(f"{engine.info().model} {task}; choose another model for it: `mercury-ls model list`")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Engine, EngineInfo, Gap, Opinions, Proposals, Regions
+from mercury_engine.api import Draft, Engine, EngineInfo, Gap, Opinions, Proposals, Regions, Rewrites
 from mercury_engine.decode.answer import GapAnswer, Presentation
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
 from mercury_engine.decode.choice import Choice, Chooser
@@ -23,6 +23,7 @@ from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.opinion import Opinion, read_history
 from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.reading import ReadingPace
+from mercury_engine.decode.revising import Revising, places
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
 from mercury_engine.decode.sessions import EngineSession, Layout, PastAnswer, Place, Places, SessionPool
 from mercury_engine.decode.work import logged
@@ -118,6 +119,9 @@ class MercuryEngine(Engine):
     def judge(self, proposals: Proposals) -> Generator[Opinions]:
         return logged("opinion", self.report, self._judged(proposals))
 
+    def rewrite(self, regions: Regions) -> Generator[Rewrites]:
+        return logged("rewrite", self.report, self._rewritten(regions))
+
     def _filled(self, gap: Gap) -> Generator[Draft]:
         place = self._place(gap)
         row = self._laid_out(place, gap)
@@ -138,6 +142,8 @@ class MercuryEngine(Engine):
     def _warmed(self, question: Gap | Regions) -> Generator[None]:
         if isinstance(question, Gap):
             yield from self._read_ahead(question)
+        elif self._decoder.runtime.config.edits:
+            yield from self._read_past(question)
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
             self._decoder.pace.costs = costs
@@ -149,6 +155,17 @@ class MercuryEngine(Engine):
         for row in rows[:1] if self._is_quick(rows[0]) else reversed(rows):
             session = self._sessions.open(gap.session, row.ids)
             yield from run_unbatched(self._decoder.runtime, self._prefill(session, row))
+
+    def _read_past(self, regions: Regions) -> Generator[None]:
+        past = Revising.of(self._decoder.tokenizer, self._presentation.calibration, regions).past
+        session = self._sessions.open(f"{regions.session}, edits", past.ids_R)
+
+        def read() -> Passes[None]:
+            while (yield from self._decoder.pace.read_ahead(session, past, self.report)):
+                self._sessions.trim()
+                yield
+
+        yield from run_unbatched(self._decoder.runtime, read())
 
     def info(self) -> EngineInfo:
         runtime, costs = self._decoder.runtime, self._decoder.costs
@@ -163,6 +180,8 @@ class MercuryEngine(Engine):
             bytes=self._weights + self._sessions.bytes,
             bar=self._presentation.calibration.bar,
             judges=True,
+            rewrites=runtime.config.edits,
+            places=places(self._decoder.pace) if runtime.config.edits else 0,
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=round(self._decoder.pace.milliseconds(FIRST_READ) + passes_ms, 1),
             awaited_tokens=self._decoder.pace.prompts(runtime.config.context)[-1],
@@ -214,6 +233,27 @@ class MercuryEngine(Engine):
 
         try:
             yield from self._batcher.run(judge(), session)
+        finally:
+            self._sessions.trim()
+
+    def _rewritten(self, regions: Regions) -> Generator[Rewrites]:
+        revising = Revising.of(self._decoder.tokenizer, self._presentation.calibration, regions)
+        session = self._sessions.open(f"{regions.session}, edits", revising.past.ids_R)
+        started, steps = self._clock(), count(1)
+
+        def told(*, final: bool = False) -> Rewrites:
+            step = next(steps) if revising.answers else 0
+            unread = 0 if step else len(revising.past) - session.shares(revising.past.ids_R)
+            return Rewrites(step, revising.rewritten(), final, unread=unread)
+
+        def rewrite() -> Steps[Rewrites]:
+            passes = revising.run(session, self._decoder.chooser.permitted_V, self._decoder.pace, self.report)
+            while self._has_time(regions.deadline_ms, started) and (yield from until_pause(passes)):
+                yield told()
+            yield told(final=True)
+
+        try:
+            yield from self._batcher.run(rewrite(), session)
         finally:
             self._sessions.trim()
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from mercury_engine.api import Mention
+
 NAME = re.compile(r"[^\W\d]\w{2,}")
 DECLARES = re.compile(
     r"\b(?:def|class|func|fn|fun|function|const|let|var|val|struct|enum|trait|type|interface|import|from|use)\s"
@@ -42,14 +44,6 @@ class Edited(Struct, frozen=True):
     path: str
     first: int
     stop: int
-
-
-class Mention(Struct, frozen=True, order=True):
-    """A line of a file, with its text."""
-
-    path: str
-    line: int
-    text: str
 
 
 def changed_names(old: Iterable[str], new: Iterable[str]) -> set[str]:

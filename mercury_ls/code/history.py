@@ -23,7 +23,7 @@ MOST_KEY_LINES = 4096
 LARGEST_HUNK = MAX_CHARACTERS // 2
 PAUSE_SECONDS = 1.0
 MAX_LINES = 8
-LINES_AROUND = 3
+LINES_AROUND = 4
 MAX_AROUND = 600
 """Characters above an edit, and below it."""
 

@@ -63,13 +63,13 @@ class Filling(Protocol):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """Everything that a suggestion depends on; the engine `fills` gaps, `rewrites` regions, or `judges` proposals in
-    time, `strong` says that it is asked for several lines wherever they fit, `slow` that it is asked by hand alone,
-    `grows` that its drafts only ever get longer; `slots` is for those who watch the draft, `judge` says how likely
-    answers are to be kept, `missed` that the user just typed something else than the last one, `most_tokens` how long a
-    suggestion may become, `alternatives` how many answers it may have. If it is `persistent`, another answer is asked
-    for where one has to be discarded, and the next line where a line is complete. The `blind_bar` is for answers whose
-    model tells no probabilities.
+    """Everything that a suggestion depends on; the engine `fills` gaps, `rewrites` regions, so many small `places` at
+    once, or `judges` proposals in time, `strong` says that it is asked for several lines wherever they fit, `slow`
+    that it is asked by hand alone, `grows` that its drafts only ever get longer; `slots` is for those who watch the
+    draft, `judge` says how likely answers are to be kept, `missed` that the user just typed something else than the
+    last one, `most_tokens` how long a suggestion may become, `alternatives` how many answers it may have. If it is
+    `persistent`, another answer is asked for where one has to be discarded, and the next line where a line is
+    complete. The `blind_bar` is for answers whose model tells no probabilities.
     """
 
     snapshot: Snapshot
@@ -89,6 +89,7 @@ class Question(Struct, frozen=True, kw_only=True):
     members: tuple[Members, ...] = ()
     fills: bool = True
     rewrites: bool = False
+    places: int = 0
     judges: bool = False
     strong: bool = False
     slow: bool = False

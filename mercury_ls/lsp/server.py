@@ -430,7 +430,8 @@ class Server(LanguageServer):
 
 
 def status_fields(status: Status) -> dict[str, Any]:
-    """`eager`: whether next edits are to be asked for at once. A model that rewrites has them, at no price for each."""
+    """`eager`: whether next edits are to be asked for at once. A model that rewrites all around the cursor has them, at
+    no price for each."""
     info = status.info
     return {
         "state": status.state,
@@ -440,7 +441,7 @@ def status_fields(status: Status) -> dict[str, Any]:
         "model": one_line(info.model) if info else "",
         "device": info.device if info else "",
         "remarks": [*map(one_line, remarks(info))] if info else [],
-        "eager": bool(info and info.rewrites and not info.metered),
+        "eager": bool(info and info.rewrites and not info.places and not info.metered),
     }
 
 

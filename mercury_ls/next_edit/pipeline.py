@@ -23,17 +23,19 @@ from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import LARGEST_HUNK
 from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project
+from mercury_ls.completion.context import window
 from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.target import Silence
 from mercury_ls.link.client import EngineUnavailable
-from mercury_ls.next_edit import opinion, ranking, region
+from mercury_ls.next_edit import due, opinion, ranking, region
 from mercury_ls.next_edit.candidates import ABOUT, Candidate, distinct, renames
 from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.unjudged import note_of
 from mercury_ls.next_edit.kinds.signatures import Signature, calls_left, changed_signatures
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
+from mercury_ls.wording import counted
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +114,7 @@ async def answers(
     answer = await _checked(question, candidates, ranking.load().bar) if candidates else Answer(silence=reason)
     if engine is not None:
         yield answer
-        asking = _rewritten_by if question.rewrites else _judged_by
+        asking = _asking(question)
         async with aclosing(asking(question, candidates, answer, engine)) as better:
             async for answer in better:
                 yield answer
@@ -149,6 +151,61 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
     return answer
 
 
+def _asking(question: NextQuestion) -> Callable[..., AsyncGenerator[Answer]]:
+    if question.places:
+        return _judged_and_written_by
+    return _rewritten_by if question.rewrites else _judged_by
+
+
+async def _judged_and_written_by(
+    question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
+) -> AsyncGenerator[Answer]:
+    """The answer with what a model says of the rules' edits, and, if none is likely enough, with what it writes at the
+    places where something may be due."""
+    async with aclosing(_judged_by(question, candidates, answer, engine)) as judged:
+        async for answer in judged:
+            yield answer
+    if answer.offer is None:
+        async with aclosing(_written_by(question, candidates, answer, engine)) as written:
+            async for better in written:
+                yield better
+
+
+async def _written_by(
+    question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
+) -> AsyncGenerator[Answer]:
+    asked = due.places(question, candidates)
+    if not asked:
+        return
+    regions = Deadline(question.deadline_ms).limited(due.regions(question, asked))
+    async with aclosing(engine.rewrite(regions)) as drafts:
+        async for draft in drafts:
+            if not draft.final:
+                yield replace(answer, step=draft.step)
+                continue
+            pairs = zip(asked, draft.regions, strict=True)
+            rewrites = [region.rewritten(question, p.snapshot, (p.start, p.end), text, candidates) for p, text in pairs]
+            yield replace(await _likeliest(question, rewrites, answer), step=draft.step)
+
+
+async def _likeliest(
+    question: NextQuestion, rewrites: Sequence[region.RegionRewrite | Silence], by_rule: Answer
+) -> Answer:
+    """The answer with the likeliest of what was written that may be shown."""
+    written = [rewrite for rewrite in rewrites if isinstance(rewrite, region.RegionRewrite)]
+    for rewrite in sorted(written, key=lambda rewrite: -rewrite.edits[0].p_edit):
+        answer = await _with_written(question, (), rewrite, by_rule)
+        if answer.offer:
+            return answer
+    best = max(written, key=lambda rewrite: rewrite.edits[0].p_edit, default=None)
+    if best is None:
+        return by_rule
+    place = counted(len(rewrites), "place")
+    chance = best.edits[0].p_edit
+    silence = f"{by_rule.silence}; the model was asked about {place}, and finds the likeliest edit {chance:.0%} likely"
+    return replace(_with_evidence(question, by_rule, best), silence=silence)
+
+
 async def _rewritten_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
 ) -> AsyncGenerator[Answer]:
@@ -169,7 +226,8 @@ async def _rewritten_by(
             while draft := await _next_draft(drafts, until):
                 answer = replace(answer, step=draft.step, sent=draft.sent)
                 if draft.final and draft.step:
-                    rewrite = region.rewritten(question, snapshot, offset, draft.regions[0], candidates)
+                    lines = window(snapshot, offset, question.budget.characters)
+                    rewrite = region.rewritten(question, snapshot, lines, draft.regions[0], candidates)
                 else:
                     yield answer
         better = await _with_written(question, candidates, rewrite, by_rule)

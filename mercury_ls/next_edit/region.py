@@ -93,10 +93,14 @@ class RegionRewrite(Struct, frozen=True):
 
 
 def rewritten(
-    question: NextQuestion, snapshot: Snapshot, offset: int, answer: Rewritten, candidates: Sequence[Candidate]
+    question: NextQuestion,
+    snapshot: Snapshot,
+    region: tuple[int, int],
+    answer: Rewritten,
+    candidates: Sequence[Candidate],
 ) -> RegionRewrite | Silence:
     """The edits that the answer makes, which belong together; or why it makes none, or none that may be shown."""
-    start, end = region = window(snapshot, offset, question.budget.characters)
+    start, end = region
     if answer.refused:
         return Silence(f"the model's answer was refused: {answer.refused}")
     if not answer.complete:

@@ -132,9 +132,10 @@ class NextEdits:
 
     @property
     def _pause(self) -> float:
-        """How long to wait before anything is asked. The record of a next-edit model decides how often it is asked."""
+        """How long to wait before anything is asked. The record of a next-edit model decides how often it is asked; one
+        that only says what rules do not know is asked after them."""
         info = self._questions.engine.status.info
-        rewrites = self._is_ready and info is not None and info.rewrites
+        rewrites = self._is_ready and info is not None and info.rewrites and not info.places
         return self._questions.rewrite_pause_ms / 1000 if rewrites else SETTLING_SECONDS
 
     async def _started(self) -> None:

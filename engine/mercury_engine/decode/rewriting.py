@@ -1,8 +1,8 @@
 """Judges and writes several places at once, over one past: what `tokens.revisions` lays out.
 
-    rewriting = Rewriting(runtime, session, past, questions, permitted_V)
-    yield from rewriting.judge()        # one pass: how likely each place stays, and where its likeliest text departs
-    yield from rewriting.write([0, 2])  # these, in common passes, up to their ends
+    rewriting = Rewriting(session, past, questions, permitted_V, limit)
+    yield from rewriting.judge([0, 1, 2])  # one pass: how likely each place stays, and where its likeliest text departs
+    yield from rewriting.write([0, 2])     # these, in common passes, up to their ends
 
 The old lines are the draft of every answer, so the first pass already writes up to the first token that changes. From
 there on a pass verifies, for each place that is still written, what follows in the old lines. Rows of one place see the
@@ -14,7 +14,7 @@ Shapes: R rows of a pass, C cached columns, V vocabulary, W rows with logits.
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.sessions import EngineSession
@@ -34,18 +34,18 @@ class RegionQuestion(Struct, frozen=True):
 
 
 class RegionAnswer(Struct):
-    """The tokens so far, without the end, and the logarithms of how likely they are and how likely it is that the old
-    lines stay."""
+    """The tokens so far, without the end, and the probabilities of all; `log_kept` is the logarithm of how likely the
+    old lines are."""
 
-    ids: list[int]
-    complete: bool
-    log_probability: float
-    log_kept: float
+    ids: list[int] = field(default_factory=list)
+    probabilities: list[float] = field(default_factory=list)
+    complete: bool = False
+    log_kept: float = 0.0
 
 
 class Rewriting:
     """Works in a session of which it uses the columns behind the past. If another request has used the session
-    between two passes, it begins again."""
+    between two passes, what is still written begins again."""
 
     def __init__(
         self,
@@ -61,33 +61,37 @@ class Rewriting:
         self._past = past
         self._permitted_V = permitted_V
         self._limit = limit
-        self._questions = questions
-        self._places: list[_Place] = []
+        self.questions = questions
+        self._places: dict[int, _Place] = {}
         self._length = 0
         self._forward: Forward | None = None
 
     @property
-    def answers(self) -> list[RegionAnswer]:
-        return [place.answer for place in self._places]
+    def answers(self) -> dict[int, RegionAnswer]:
+        """Of the questions that were judged, by their numbers."""
+        return {number: place.answer for number, place in self._places.items()}
 
-    def judge(self) -> Passes[None]:
-        """Read the past's last tokens, and every place with its old lines as the draft."""
-        self._places = [_Place(question, len(self._past)) for question in self._questions]
-        cached = self._session.align(self._past)
-        chains = [_Chain(place, [*place.question, *place.old[:-1]]) for place in self._places]
-        logits = yield from self._pass(chains, self._past.ids_R[cached:], wanted=[len(p.old) for p in self._places])
-        for chain, logits_WV in zip(chains, logits, strict=True):
-            chain.place.judge(logits_WV, self._permitted_V)
-        self._keep(chains, read=len(self._past) - cached)
+    def judge(self, numbers: Sequence[int]) -> Passes[None]:
+        """Read the questions with these numbers, with their old lines as drafts, in one pass; it also reads what the
+        session has not of the past."""
+        unread = () if self._is_own() else self._past.ids_R[self._session.align(self._past) :]
+        places = [_Place(self.questions[number], len(self._past)) for number in numbers]
+        chains = [_PassRows(place, [*place.question, *place.old[:-1]]) for place in places]
+        logits = yield from self._pass(chains, unread, counts=[len(place.old) for place in places])
+        for place, logits_WV in zip(places, logits, strict=True):
+            place.judge(logits_WV, self._permitted_V)
+        self._keep(chains, read=len(unread))
+        self._places |= dict(zip(numbers, places, strict=True))
 
     def write(self, numbers: Sequence[int]) -> Passes[None]:
-        """Write the answers with these numbers. Each pause is after a pass."""
-        while writing := [self._places[number] for number in numbers if self._goes_on(number)]:
+        """Write the answers with these numbers, which were judged. Each pause is after a pass."""
+        while writing := [number for number in numbers if self._goes_on(number)]:
             if not self._is_own():
-                yield from self.judge()
+                yield from self.judge(writing)
                 continue
-            chains = [_Chain(place, [place.answer.ids[-1], *place.draft()]) for place in writing]
-            logits = yield from self._pass(chains, (), wanted=[len(chain.ids) for chain in chains])
+            places = [self._places[number] for number in writing]
+            chains = [_PassRows(place, [place.answer.ids[-1], *place.draft()]) for place in places]
+            logits = yield from self._pass(chains, (), counts=[len(chain.ids) for chain in chains])
             for chain, logits_WV in zip(chains, logits, strict=True):
                 chain.place.verify(chain.ids[1:], logits_WV, self._permitted_V)
             self._keep(chains, read=0)
@@ -102,9 +106,9 @@ class Rewriting:
         return self._session.prefix is self._past and self._session.cache.length == self._length
 
     def _pass(
-        self, chains: "Sequence[_Chain]", unread: Sequence[int] | np.ndarray, wanted: Sequence[int]
+        self, chains: "Sequence[_PassRows]", unread: Sequence[int] | np.ndarray, counts: Sequence[int]
     ) -> Passes[list[np.ndarray]]:
-        """The logits of the last rows of each chain, so many as are wanted; the past's unread tokens come first."""
+        """The logits of the last rows of each chain, so many as `counts` says; the past's unread tokens come first."""
         cached, read = self._session.cache.length, len(unread)
         sizes = [len(chain.ids) for chain in chains]
         total = read + sum(sizes)
@@ -114,7 +118,7 @@ class Rewriting:
         mask_RC[read:, cached : cached + read] = True
         positions, rows = [np.arange(len(self._past) - read, len(self._past))], []
         stops = read + np.cumsum(sizes)
-        for chain, size, stop, count in zip(chains, sizes, stops, wanted, strict=True):
+        for chain, size, stop, count in zip(chains, sizes, stops, counts, strict=True):
             own = slice(stop - size, stop)
             mask_RC[own, chain.place.columns] = True
             mask_RC[own, cached + stop - size : cached + stop] = np.tri(size, dtype=bool)
@@ -122,13 +126,12 @@ class Rewriting:
             rows += range(stop - count, stop)
         ids_R = np.array([*unread, *(token for chain in chains for token in chain.ids)], np.int32)
         positions_R = np.concatenate(positions).astype(np.int32)
-        forward = yield Pass(Rows(ids_R, positions_R, mask_RC=mask_RC, rows=rows), self._session.cache)
-        self._forward = forward
+        self._forward = forward = yield Pass(Rows(ids_R, positions_R, mask_RC=mask_RC, rows=rows), self._session.cache)
         self.passes += 1
         self.rows += total
-        return np.split(np.asarray(forward.logits_WV, np.float32), np.cumsum(wanted)[:-1])
+        return np.split(np.asarray(forward.logits_WV, np.float32), np.cumsum(counts)[:-1])
 
-    def _keep(self, chains: "Sequence[_Chain]", *, read: int) -> None:
+    def _keep(self, chains: "Sequence[_PassRows]", *, read: int) -> None:
         """Cache what was read of the past, and of each place the rows whose tokens are certain."""
         rows, at = [*range(read)], read
         column = self._session.cache.length + read
@@ -137,6 +140,7 @@ class Rewriting:
             rows += range(at, at + count)
             chain.place.columns += range(column, column + count)
             at, column = at + len(chain.ids), column + count
+        assert self._forward is not None, "a pass was run"
         self._session.cache.append(self._forward, rows)
         self._session.prefix = self._past
         self._length = self._session.cache.length
@@ -147,7 +151,7 @@ class _Place:
 
     def __init__(self, question: RegionQuestion, past: int) -> None:
         self.question, self.old = list(question.question), list(question.old)
-        self.answer = RegionAnswer([], complete=False, log_probability=0.0, log_kept=0.0)
+        self.answer = RegionAnswer()
         self.columns: list[int] = []
         self._past = past
         self._source = DraftSource("old", self.old)
@@ -176,11 +180,11 @@ class _Place:
     def verify(self, draft: Sequence[int], logits_WV: np.ndarray, permitted_V: np.ndarray) -> None:
         """Write the likeliest tokens: the draft as far as it has them, then one more."""
         likeliest = np.where(permitted_V, logits_WV, -np.inf).argmax(axis=1)
-        same = likeliest[: len(draft)] == np.array(draft, int)[: len(likeliest)]
-        count = int(np.logical_and.accumulate(same).sum())
-        written = likeliest[: count + 1]
-        self.answer.log_probability += float(_log_probabilities(logits_WV[: len(written)], written).sum())
-        for token in written.tolist():
+        agreeing = likeliest[: len(draft)] == np.array(draft, int)[: len(likeliest)]
+        count = int(np.logical_and.accumulate(agreeing).sum())
+        tokens = likeliest[: count + 1]
+        self.answer.probabilities += np.exp(_log_probabilities(logits_WV[: len(tokens)], tokens)).tolist()
+        for token in tokens.tolist():
             if token == EOM:
                 self.answer.complete = True
                 return
@@ -188,7 +192,7 @@ class _Place:
             self._source.advance(token)
 
 
-class _Chain(Struct, frozen=True, eq=False):
+class _PassRows(Struct, frozen=True, eq=False):
     """Rows of a pass that belong to one place, each behind the one before."""
 
     place: _Place

@@ -11,11 +11,11 @@ A place where the next edit may be due is one more region, whose answer the mode
 repeats the old lines says that none is due. Several places are siblings behind one past. Texts are whole lines.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from mercury_engine.mentions import Mention
+from mercury_engine.api import Edit, Mention, Region
 from mercury_engine.tokens.layout import language_id
 from mercury_engine.tokens.tokenizer import LINE, Tokenizer
 from mercury_engine.tokens.vocabulary import BOS, EDITS, EOM, INS, OLD, OLD_END, PATH, REGION, SNIP
@@ -30,6 +30,9 @@ MENTIONS = 128
 LONGEST_LINE = 200
 """In characters: of a longer line only the beginning is read."""
 
+LONGEST_EDIT, LONGEST_PAST = 320, 640
+"""In tokens: a longer edit is left out, and so are older ones than fit."""
+
 
 class Lines(Struct, frozen=True):
     """The lines of a region, and those around it."""
@@ -42,6 +45,38 @@ class Lines(Struct, frozen=True):
 
 def opening(tokenizer: Tokenizer, language: str, path: str) -> list[int]:
     return [BOS, language_id(language), PATH, *_path(tokenizer, path), EDITS]
+
+
+def past(tokenizer: Tokenizer, edits: Sequence[Edit], region: Region) -> tuple[list[int], str]:
+    """The log of the newest edits that fit, and the file of the last of them: without edits, of the region."""
+    kept: list[Edit] = []
+    size = 0
+    for edit in reversed(edits):
+        own = len(_revision(tokenizer, edit, ""))
+        if own > LONGEST_EDIT:
+            continue
+        size += own
+        if size > LONGEST_PAST:
+            break
+        kept.insert(0, edit)
+    here = kept[0].path if kept else region.path
+    ids = opening(tokenizer, region.language, here)
+    for edit in kept:
+        ids += _revision(tokenizer, edit, here)
+        here = edit.path
+    return ids, here
+
+
+def _revision(tokenizer: Tokenizer, edit: Edit, here: str) -> list[int]:
+    """An edit of the past, and the lines that mention what it changed. Lines that were only added stand behind the one
+    above them, since a region is never empty."""
+    above, old, new = edit.above, edit.before, edit.after
+    if not old and above:
+        *further, last = LINE.findall(above)
+        above, old, new = "".join(further), last, last + new
+    region = Lines(edit.path, above, old, edit.below)
+    mentions = mention(tokenizer, edit.mentions, edit.path)
+    return [*question(tokenizer, region, here), *answer(tokenizer, new), *mentions]
 
 
 def question(tokenizer: Tokenizer, region: Lines, here: str) -> list[int]:
@@ -73,6 +108,11 @@ def mention(tokenizer: Tokenizer, mentions: Iterable[Mention], here: str) -> lis
         ids += addition
         path = line.path
     return ids
+
+
+def is_readable(text: str) -> bool:
+    """Whether a model sees all of these lines, so that it can write them anew."""
+    return all(len(line) <= LONGEST_LINE for line in LINE.findall(text))
 
 
 def _path(tokenizer: Tokenizer, path: str) -> list[int]:

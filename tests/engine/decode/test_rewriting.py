@@ -32,14 +32,15 @@ def rewriting(session: EngineSession, ids: list[int], asked: list[RegionQuestion
 
 def written(rewriting: Rewriting, numbers: list[int] | None = None) -> list[RegionAnswer]:
     runtime = random_runtime()
-    list(run_unbatched(runtime, rewriting.judge()))
-    list(run_unbatched(runtime, rewriting.write(range(len(rewriting.answers)) if numbers is None else numbers)))
-    return rewriting.answers
+    every = range(len(rewriting.questions))
+    list(run_unbatched(runtime, rewriting.judge(every)))
+    list(run_unbatched(runtime, rewriting.write(every if numbers is None else numbers)))
+    return [rewriting.answers[number] for number in every]
 
 
 def token_by_token(ids: list[int], question: RegionQuestion) -> RegionAnswer:
     """The likeliest answer, everything read anew for each token."""
-    answer = RegionAnswer([], complete=False, log_probability=0.0, log_kept=0.0)
+    answer = RegionAnswer()
     old: list[int] = []
     for token in question.old:
         answer.log_kept += float(_logs([*ids, *question.question, *old])[token])
@@ -47,7 +48,7 @@ def token_by_token(ids: list[int], question: RegionQuestion) -> RegionAnswer:
     while not answer.complete and len(answer.ids) < LIMIT:
         logs_V = _logs([*ids, *question.question, *answer.ids])
         token = int(np.where(PERMITTED_V, logs_V, -np.inf).argmax())
-        answer.log_probability += float(logs_V[token])
+        answer.probabilities.append(float(np.exp(logs_V[token])))
         answer.complete = token == EOM
         answer.ids += [] if answer.complete else [token]
     return answer
@@ -67,7 +68,7 @@ def check(answers: list[RegionAnswer], ids: list[int], asked: list[RegionQuestio
         assert answer.ids[:LIMIT] == expected.ids[:tokens]
         assert answer.log_kept == pytest.approx(expected.log_kept, abs=1e-3)
         if answer.complete:
-            assert answer.log_probability == pytest.approx(expected.log_probability, abs=1e-3)
+            assert answer.probabilities == pytest.approx(expected.probabilities, abs=1e-3)
 
 
 @settings(max_examples=25, deadline=None)
@@ -78,7 +79,7 @@ def test_places_do_not_see_each_other(ids: list[int], asked: list[RegionQuestion
 
 @settings(max_examples=10, deadline=None)
 @given(text.filter(bool), text, st.lists(questions, min_size=1, max_size=3))
-def test_what_was_read_of_the_past_stays_read(ids: list[int], more: list[int], asked: list[RegionQuestion]):
+def test_past_is_read_once(ids: list[int], more: list[int], asked: list[RegionQuestion]):
     session = EngineSession(random_runtime().cache())
     written(rewriting(session, ids, asked))
     longer = rewriting(session, ids + more, asked)
@@ -87,7 +88,7 @@ def test_what_was_read_of_the_past_stays_read(ids: list[int], more: list[int], a
     assert longer.rows - sizes <= len(more) + 1 + len(asked) * LIMIT * 8
 
 
-def test_the_pass_that_judges_writes_old_lines_as_far_as_they_are_likeliest():
+def test_judging_writes_old_lines_as_far_as_they_are_likeliest():
     ids = [len(SPECIALS) + 1]
     likeliest = token_by_token(ids, RegionQuestion([INS], [EOM])).ids
     judging = rewriting(EngineSession(random_runtime().cache()), ids, [RegionQuestion([INS], [*likeliest[:5], EOM])])
@@ -95,13 +96,13 @@ def test_the_pass_that_judges_writes_old_lines_as_far_as_they_are_likeliest():
     assert judging.passes == 1
 
 
-def test_a_session_that_another_request_used_is_read_again():
+def test_session_that_another_request_used_is_read_again():
     ids, asked = [len(SPECIALS) + 1, len(SPECIALS) + 2], [RegionQuestion([len(SPECIALS), INS], [EOM])]
     runtime, session = random_runtime(), EngineSession(random_runtime().cache())
     first = rewriting(session, ids, asked)
-    list(run_unbatched(runtime, first.judge()))
+    list(run_unbatched(runtime, first.judge([0])))
     steps = run_unbatched(runtime, first.write([0]))
     next(steps)
     written(rewriting(session, [len(SPECIALS) + 7], asked))
     list(steps)
-    check(first.answers, ids, asked)
+    check([first.answers[0]], ids, asked)

@@ -34,7 +34,7 @@ def test_prompt_has_the_published_form(dialect, alone, among):
     assert prompt(dialect, gap(CART, snippets=FILES, edits=EDITS)).text == among
 
 
-def test_every_dialect_has_a_published_form():
+def test_dialects_have_a_published_form():
     assert {dialect for dialect, *_ in PUBLISHED} == {dialect.name for dialect in DIALECTS}
 
 

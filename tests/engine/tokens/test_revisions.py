@@ -1,6 +1,6 @@
 """Edits as a log that only grows: golden rows, and that an answer continues the question."""
 
-from mercury_engine.mentions import Mention
+from mercury_engine.api import Mention
 from mercury_engine.tokens import revisions
 from mercury_engine.tokens.revisions import Lines
 from mercury_engine.tokens.tokenizer import Tokenizer

@@ -1,0 +1,119 @@
+"""Answers what the user will make of several regions next: the past is read, all regions are judged, the likeliest to
+change are written. `rewriting.py` has the passes, `tokens/revisions.py` the form."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.api import Region, Regions, Rewritten
+from mercury_engine.decode.batching import until_pause
+from mercury_engine.decode.confidence import Calibration
+from mercury_engine.decode.policy import Report
+from mercury_engine.decode.reading import ReadingPace
+from mercury_engine.decode.rewriting import RegionAnswer, RegionQuestion, Rewriting
+from mercury_engine.decode.sessions import EngineSession
+from mercury_engine.model.runtime import Passes
+from mercury_engine.tokens import revisions
+from mercury_engine.tokens.prefix import Prefix
+from mercury_engine.tokens.tokenizer import Tokenizer
+
+LONGEST_ANSWER = 160
+"""In tokens."""
+FEWEST_PLACES, MOST_PLACES = 2, 12
+JUDGING_SECONDS = 0.6
+PLACE_TOKENS = 80
+"""What a region of three lines takes between eight others, on average."""
+WRITTEN = 3
+"""The most regions that are written: each pass takes longer with each."""
+
+
+JOINT = Calibration(bias=1.7, least=0.0, complete=0.0, joint=1.0)
+"""Of models without a fit of their own."""
+
+
+class Revising(Struct, eq=False):
+    """The answers to one request, as far as they are known."""
+
+    tokenizer: Tokenizer
+    calibration: Calibration
+    regions: Sequence[Region]
+    past: Prefix
+    questions: Sequence[RegionQuestion]
+    answers: Mapping[int, RegionAnswer] = {}
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, calibration: Calibration, question: Regions) -> "Revising":
+        ids, path = revisions.past(tokenizer, question.edits, question.regions[0])
+        past = Prefix.of(ids, np.arange(len(ids), dtype=np.int32))
+        return cls(
+            tokenizer,
+            calibration.rewriting or JOINT,
+            question.regions,
+            past,
+            [_question(tokenizer, region, path) for region in question.regions],
+        )
+
+    def run(self, session: EngineSession, permitted_V: np.ndarray, pace: ReadingPace, report: Report) -> Passes[None]:
+        """Each pause is after a pass."""
+        chunk = pace.chunk()
+        while (yield from pace.read(session, self.past, report, leave=chunk, chunk=chunk)):
+            yield
+        rewriting = Rewriting(session, self.past, self.questions, permitted_V, LONGEST_ANSWER)
+        for numbers in self._groups(chunk):
+            before = rewriting.rows
+            yield from rewriting.judge(numbers)
+            report.count("judge", rows=rewriting.rows - before, settled=0)
+            self.answers = rewriting.answers
+            yield
+        before = rewriting.rows
+        writing = rewriting.write(self._likeliest_to_change())
+        while (yield from until_pause(writing)):
+            report.count("rewrite", rows=rewriting.rows - before, settled=0)
+            before, self.answers = rewriting.rows, rewriting.answers
+            yield
+
+    def rewritten(self) -> tuple[Rewritten, ...]:
+        return tuple(self._rewritten(region, self.answers.get(number)) for number, region in enumerate(self.regions))
+
+    def _groups(self, rows: int) -> Iterator[list[int]]:
+        """The regions that can be asked, so many at once as have about so many rows; the first ones first."""
+        group: list[int] = []
+        size = 0
+        for number, region in enumerate(self.regions):
+            if not revisions.is_readable(region.old):
+                continue
+            own = len(self.questions[number].question) + len(self.questions[number].old)
+            if group and size + own > rows:
+                yield group
+                group, size = [], 0
+            group.append(number)
+            size += own
+        if group:
+            yield group
+
+    def _likeliest_to_change(self) -> list[int]:
+        changing = [number for number, answer in self.answers.items() if not answer.complete]
+        return sorted(changing, key=lambda number: self.answers[number].log_kept)[:WRITTEN]
+
+    def _rewritten(self, region: Region, answer: RegionAnswer | None) -> Rewritten:
+        if answer is None:
+            return Rewritten(region.old)
+        p_keep = math.exp(answer.log_kept)
+        if not answer.complete:
+            return Rewritten(region.old, p_keep=p_keep)
+        chance = self.calibration.p_accept(answer.probabilities, complete=True)
+        text = self.tokenizer.decode(answer.ids)
+        return Rewritten(text, tuple(answer.probabilities), chance, p_keep, complete=True)
+
+
+def places(pace: ReadingPace) -> int:
+    """How many regions a question may have, so that they are judged before the user goes on."""
+    affordable = int(pace.per_second * JUDGING_SECONDS / PLACE_TOKENS)
+    return min(max(affordable, FEWEST_PLACES), MOST_PLACES)
+
+
+def _question(tokenizer: Tokenizer, region: Region, path: str) -> RegionQuestion:
+    lines = revisions.Lines(region.path, region.above, region.old, region.below)
+    return RegionQuestion(revisions.question(tokenizer, lines, path), revisions.answer(tokenizer, region.old))

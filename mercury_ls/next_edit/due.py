@@ -1,0 +1,119 @@
+"""Where the next edit may be due though no rule knows its text: small places for a model that rewrites several at once.
+
+    found = places(question, candidates)
+    regions(question, found)     # what the model is asked
+
+First come the places that rules name without knowing what to write, then the likeliest lines of all files by
+`mercury_engine.spots`: those that share names with the last edits, look like the lines that changed, or lie near.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit, Region, Regions
+from mercury_engine.mentions import Edited, changed_names, mentions
+from mercury_engine.prompts.lines import lines_of as whole_lines
+from mercury_engine.spots import APART, PastEdit, spots
+from mercury_engine.tokens.revisions import ABOVE, BELOW
+from mercury_ls.code.documents import Snapshot, unified
+from mercury_ls.code.private import shown
+from mercury_ls.next_edit.candidates import Candidate
+from mercury_ls.next_edit.question import NextQuestion
+
+MARGIN = 1
+"""Lines of a place on either side of the one where something may be due."""
+REMEMBERED = 8
+"""Edits of the past that a model reads."""
+
+FileLines = Mapping[str, Sequence[str]]
+
+
+class DuePlace(Struct, frozen=True):
+    """Lines `first` to `stop` of a file."""
+
+    snapshot: Snapshot
+    first: int
+    stop: int
+
+    @property
+    def start(self) -> int:
+        return self.snapshot.line_start(self.first)
+
+    @property
+    def end(self) -> int:
+        return self.snapshot.line_end(self.stop - 1)
+
+
+def places(question: NextQuestion, candidates: Sequence[Candidate]) -> list[DuePlace]:
+    """The likeliest, apart from each other."""
+    chosen: list[DuePlace] = []
+    for snapshot, line in _lines(question, candidates):
+        is_near = (place.snapshot is snapshot and place.first - APART < line < place.stop + APART for place in chosen)
+        if not any(is_near):
+            chosen.append(_around(snapshot, line))
+        if len(chosen) == question.places:
+            break
+    return chosen
+
+
+def regions(question: NextQuestion, asked: Sequence[DuePlace]) -> Regions:
+    files = _texts(question)
+    return Regions(
+        session=question.session,
+        edits=tuple(_with_mentions(_newest(question), files)),
+        regions=tuple(_region(place, files[place.snapshot.path]) for place in asked),
+        cursor=0,
+    )
+
+
+def _lines(question: NextQuestion, candidates: Sequence[Candidate]) -> Iterator[tuple[Snapshot, int]]:
+    """The lines at which something may be due, the likeliest first."""
+    unanswered = (candidate for candidate in candidates if candidate.text is None)
+    for candidate in sorted(unanswered, key=lambda candidate: -candidate.p_edit):
+        snapshot = question.files[candidate.uri]
+        yield snapshot, snapshot.line_of(candidate.start)
+    files = {snapshot.path: snapshot for snapshot in question.files.values()}
+    past = [_as_past(edit) for edit in _newest(question)]
+    if past:
+        for spot in spots(past, _texts(question), question.places):
+            yield files[spot.path], spot.line
+
+
+def _newest(question: NextQuestion) -> Sequence[Edit]:
+    return question.history.edits(REMEMBERED)
+
+
+def _texts(question: NextQuestion) -> dict[str, list[str]]:
+    """The lines of all files as a model may see them."""
+    return {snapshot.path: whole_lines(unified(shown(snapshot))) for snapshot in question.files.values()}
+
+
+def _as_past(edit: Edit) -> PastEdit:
+    above, below = whole_lines(edit.above)[-1:], whole_lines(edit.below)[:1]
+    old, new = tuple(whole_lines(edit.before)), tuple(whole_lines(edit.after))
+    return PastEdit(edit.path, edit.line, old, new, "".join(above), "".join(below))
+
+
+def _with_mentions(edits: Iterable[Edit], files: FileLines) -> Iterator[Edit]:
+    """The edits with the lines that hold what they changed; a name is looked up for the first that changed it."""
+    seen: set[str] = set()
+    for edit in edits:
+        old, new = whole_lines(edit.before), whole_lines(edit.after)
+        names = changed_names(old, new) - seen
+        seen |= names
+        lines = mentions(names, files, Edited(edit.path, edit.line, edit.line + len(new)))
+        yield replace(edit, mentions=tuple(lines))
+
+
+def _around(snapshot: Snapshot, line: int) -> DuePlace:
+    return DuePlace(snapshot, max(0, line - MARGIN), min(line + MARGIN + 1, snapshot.line_count))
+
+
+def _region(place: DuePlace, lines: Sequence[str]) -> Region:
+    above = islice(lines, max(0, place.first - ABOVE), place.first)
+    old, below = lines[place.first : place.stop], lines[place.stop : place.stop + BELOW]
+    snapshot = place.snapshot
+    return Region(snapshot.path, snapshot.language, "".join(old), "".join(above), "".join(below), place.first)
