@@ -270,5 +270,5 @@ def test_folder_is_opened_and_answers_like_the_reference(tmp_path):
 def test_model_is_heard_out_by_who_asks_by_hand():
     typed = gap("def area(width):\n    $0\n", block=True, most_tokens=48)
     asked = replace(typed, invoked=True)
-    lengths = [len(final(engine(random_runtime(), bar=1.0), each).confidence) for each in (asked, typed)]
+    lengths = [len(final(engine(random_runtime(2), bar=1.0), each).confidence) for each in (asked, typed)]
     assert lengths[0] > LOW_TOKENS > lengths[1]

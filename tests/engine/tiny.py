@@ -83,7 +83,7 @@ LINES = (
 )
 LONG_LINE = LINES[2]
 BLOCKS = (("def load(path):", "\n    with open(path) as file:\n        return json.load(file)"),)
-STEPS = 100
+STEPS = 160
 SIZES = {False: (15, 31), True: (31, 63)}
 """Of a line and of a block: the canvases that *instant* draws, and those that the policy draws for such limits."""
 
