@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 
 from mercury_engine.decode.confidence import Calibration, read_calibration
-from mercury_engine.model import network as models
-from mercury_engine.model.config import TINY
 from mercury_engine.model.export import read
 from mercury_engine.model.fitted import CALIBRATION_FILE
-from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.opening import open_model
 from mercury_training import calibrate
 from mercury_training.calibrate import Observation, fit_bar, fit_confidence, main, report, shown_at
 from tests.engine.test_opening import CPU, added
+from tests.engine.tiny import random_runtime
 from tests.training.small import TOKENIZER, exported, fim_row
 
 
@@ -102,9 +100,8 @@ def test_rows_either_fit_or_judge(tmp_path, monkeypatch):
 
 
 def test_starts_of_whole_words_are_all_looked_at():
-    runtime = TorchRuntime(models.create(msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary), 0))
-    found = list(calibrate.answer_observations(runtime, TOKENIZER, [row(1)]))
-    lengths = [each.features[2] for each in found]
+    found = list(calibrate.answer_observations(random_runtime(), TOKENIZER, [row(1)]))
+    lengths = [each.characters for each in found]
     assert len(found) > 2
     assert len(set(lengths)) == len(lengths)
     assert found[0].weight == pytest.approx(calibrate.LINES / len(found) ** 0.5)

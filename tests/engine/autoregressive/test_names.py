@@ -1,4 +1,4 @@
-"""Names that exist compete in other people's autoregressive models as in ours."""
+"""Names that exist compete in other people's autoregressive models, for who asks by hand."""
 
 import pytest
 
@@ -11,7 +11,7 @@ HERE = Members("", NAMES, (0, 0, 0))
 
 
 def answered(members=(), marked="return self.$0\n", **options):
-    asked = gap(marked, members=members, effort="medium", most_tokens=12)
+    asked = gap(marked, members=members, effort="medium", most_tokens=12, invoked=True)
     return final(engine(random_runtime(), **options), asked)
 
 
