@@ -192,6 +192,20 @@ def meaning_of(
 
 
 def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: Renamed | None, steps: int) -> Meaning:
+    meaning = _without_stars(project, file, name, offset, renamed, steps)
+    if meaning is not None:
+        return meaning
+
+    def by_stars() -> Meaning:
+        return _by_stars(project, file, name, renamed, steps)
+
+    return project.followed(("by stars", file, name, renamed), steps, by_stars, UNKNOWN, _is_known)
+
+
+def _without_stars(
+    project: Project, file: Snapshot, name: str, offset: int, renamed: Renamed | None, steps: int
+) -> Meaning | None:
+    """What the name stands for if the file says so; None if only an import of all names may bring it."""
     if _is_out_of_sight(file, name, offset):
         return UNKNOWN
     named = [imported for imported in project.imports(file) if imported.alias == name]
@@ -215,14 +229,51 @@ def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: 
             answers.append(_in_package(project, file, name, renamed))
         return Meaning.joined([Meaning(tuple(own)), *answers])
     in_package = project.once(("in package", file, name, renamed), lambda: _in_package(project, file, name, renamed))
-    stars = [imported for imported in project.imports(file) if imported.name == "*"]
+    return None if in_package == NOTHING and _stars(project, file) else in_package
 
-    def by_stars() -> Meaning:
+
+def _stars(project: Project, file: Snapshot) -> list[Imported]:
+    return [imported for imported in project.imports(file) if imported.name == "*"]
+
+
+def _by_stars(project: Project, file: Snapshot, name: str, renamed: Renamed | None, steps: int) -> Meaning:
+    """What imports of all names bring. Files may import each other in circles: each is looked into once."""
+    if family(file.path) in traits.PACKAGED - {"rust"}:
+        stars = _stars(project, file)
         return Meaning.joined(_imported(project, file, star, name, renamed, steps - 1) for star in stars)
+    answers: list[Meaning] = []
+    level, reached = [file], set[str | None]({file.path})
+    while level and steps > 0:
+        steps -= 1
+        paths = dict.fromkeys(path for source in level for path in _paths_of_stars(project, source))
+        level = []
+        for path in [path for path in paths if path not in reached]:
+            target = project.file(path) if path is not None else None
+            if target is None or not hands_out(target, name):
+                answers.append(UNKNOWN)
+                continue
+            meaning = _at_top(project, target, name, renamed, steps)
+            if meaning is None:
+                level.append(target)
+            else:
+                answers.append(meaning)
+        reached.update(paths)
+    return Meaning.joined([*answers, UNKNOWN] if level else answers)
 
-    if stars and in_package == NOTHING:
-        return project.followed(("by stars", file, name, renamed), steps, by_stars, UNKNOWN, _is_known)
-    return in_package
+
+def _paths_of_stars(project: Project, file: Snapshot) -> tuple[str | None, ...]:
+    """The files all of whose names a file imports; None is one that is not known."""
+    return project.once(
+        ("paths of stars", file),
+        lambda: tuple(project.module(file, star.module) for star in _stars(project, file)),
+    )
+
+
+def _at_top(project: Project, file: Snapshot, name: str, renamed: Renamed | None, steps: int) -> Meaning | None:
+    def at_top() -> Meaning | None:
+        return _without_stars(project, file, name, len(file.text), renamed, steps)
+
+    return project.followed(("at top", file, name, renamed), steps, at_top, UNKNOWN, _is_known)
 
 
 def _is_overloaded(definition: Declaration) -> bool:
@@ -290,14 +341,14 @@ def in_module(
     exported = default_exports(source) if name == "default" else ()
     name = exported[0] if len(exported) == 1 else name
 
-    def at_top() -> Meaning:
+    def at_end() -> Meaning:
         return _of_name(project, source, name, len(source.text), renamed, steps)
 
-    return project.followed(("at top", source, name, renamed), steps, at_top, UNKNOWN, _is_known)
+    return project.followed(("at end", source, name, renamed), steps, at_end, UNKNOWN, _is_known)
 
 
-def _is_known(meaning: Meaning) -> bool:
-    return meaning.is_known
+def _is_known(meaning: Meaning | None) -> bool:
+    return meaning is None or meaning.is_known
 
 
 def _in_scattered_package(
