@@ -240,7 +240,19 @@ def free_memory() -> int:
         available = int(meminfo.split()[0]) << 10
     except (OSError, ValueError, IndexError):
         return 0
-    return min([available, *(max(1, limit - used) for limit, used in memory_limits())])
+    limits = [*memory_limits(), *_limit_of_process()]
+    return min([available, *(max(1, limit - used) for limit, used in limits)])
+
+
+def _limit_of_process() -> Iterator[tuple[int, int]]:
+    """The limit for the addresses of this process (`ulimit -v`), and how many it uses."""
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        with suppress(OSError, ValueError, IndexError):  # not Linux
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+            yield limit, pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def memory_limits(groups: Path = Path("/proc/self/cgroup"), mounted: Path = CGROUPS) -> Iterator[tuple[int, int]]:

@@ -34,3 +34,18 @@ def test_what_does_not_run_from_its_folder_is_refused(tmp_path):
         open_model(checkpoint(tmp_path / "published"), CPU)
     with pytest.raises(EngineError, match="tiny runs on a server: name a model on this machine"):
         open_model(added(tmp_path / "server", kind="server"), CPU)
+
+
+def test_model_that_does_not_fit_is_refused_before_it_is_opened(tmp_path):
+    short = Resources("cpu", threads=1, free=lambda: 100 << 20)
+    with pytest.raises(EngineError, match=r"needs at least 220 MiB of memory, and 100 are free: end other programs"):
+        open_model(added(tmp_path), short)
+
+
+def test_failure_of_the_runtime_says_what_to_do(tmp_path, monkeypatch):
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("Exception from src/plugin.cpp:\n\n[CPU] Transpose can't alloc\n\n")
+
+    monkeypatch.setattr("mercury_engine.autoregressive.engine.open_autoregressive", fail)
+    with pytest.raises(EngineError, match=r"cannot be opened \(\[CPU\] Transpose can't alloc\): if memory is short"):
+        open_model(added(tmp_path), CPU)

@@ -221,6 +221,13 @@ def test_free_memory_in_a_container_is_what_its_limit_leaves(limits, free, monke
     assert local.free_memory() == free
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how many addresses a process uses")
+def test_free_memory_of_a_limited_process_is_what_its_limit_leaves(monkeypatch):
+    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (used + (64 << 20), 0))
+    assert 0 < local.free_memory() <= 64 << 20
+
+
 def test_free_memory_is_zero_where_system_does_not_report_it(monkeypatch):
     monkeypatch.setattr(Path, "read_text", lambda self, encoding: "MemTotal: 3 kB")
     assert local.free_memory() == 0
