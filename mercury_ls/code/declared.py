@@ -245,14 +245,18 @@ def _leaves(node: Node, levels: int = MOST_LEVELS) -> Iterator[Node]:
         whose = node.named_children[0]
         if symbols.text_of(whose) in symbols.SELVES:
             yield node.named_children[-1]
-    elif LEAF.search(node.type) and not node.named_child_count:
+        return
+    if LEAF.search(node.type) and not node.named_child_count:
         yield node
-    elif levels and (node.type in scopes.PATTERNS or node.type in LISTS or PATTERN.search(node.type)):
-        fields = NOT_NAMES if node.type != "pair_pattern" else ("key",)
-        skipped = [child for field in fields for child in parts_of(node, field)]
-        for child in node.named_children:
-            if child not in skipped:
-                yield from _leaves(child, levels - 1)
+        return
+    is_pattern = node.type in scopes.PATTERNS or node.type in LISTS or PATTERN.search(node.type)
+    if not levels or not is_pattern:
+        return
+    fields = NOT_NAMES if node.type != "pair_pattern" else ("key",)
+    skipped = [child for field in fields for child in parts_of(node, field)]
+    for child in node.named_children:
+        if child not in skipped:
+            yield from _leaves(child, levels - 1)
 
 
 def _owner(name: Node) -> str:

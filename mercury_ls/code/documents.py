@@ -312,7 +312,9 @@ class Document:
         """Parse a long text in slices: then the next snapshot has a tree or, if that took too long, no snapshot has one
         any more. All callers share one parse; changes typed meanwhile are applied to the tree later."""
         is_current = self._parsed is not None and not self._pending
-        if self._begun is None and not is_current and self._grammar is not None and self._is_long():
+        if self._begun is not None or is_current or self._grammar is None:
+            return self._slices
+        if self._is_long():
             old = edited_tree(*self._parsed, self._pending)[0] if self._parsed else None
             self._parsed, self._pending = (old, self.text) if old else None, [NO_CHANGE]
             self._begun, self._slices = self.text, self._parse_in_slices(self.text, self._grammar, old)

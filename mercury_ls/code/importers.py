@@ -143,13 +143,14 @@ class Importers:
         if any(_stem_of(path) in FOLDER_MODULES for path in paths):
             return self._imported
         words = {_words_of(path)[0] for path in paths}
-        spelled, others = {word for word in words if WORD.fullmatch(word)}, [w for w in words if not WORD.fullmatch(w)]
-        statements = {path: self._statements[path] or "" for path in self._imported}
-        return [
-            path
-            for path, text in statements.items()
-            if not spelled.isdisjoint(WORD.findall(text)) or any(word in text for word in others)
-        ]
+        spelled = {word for word in words if WORD.fullmatch(word)}
+        others = words - spelled
+        naming: list[str] = []
+        for path in self._imported:
+            text = self._statements[path] or ""
+            if not spelled.isdisjoint(WORD.findall(text)) or any(word in text for word in others):
+                naming.append(path)
+        return naming
 
     def _look_up(self, path: str, name: str = "") -> Iterator[Target]:
         """What it imports, or only what it may import this name from."""

@@ -14,7 +14,11 @@ DEFAULT = re.compile(r"=(?!>)")
 def parameter_names(text: str, language: str) -> Iterator[str]:
     """Those that a text lists, without the object itself, those that collect the rest, and patterns."""
     for piece in filter(None, map(str.strip, split(text, types=True))):
+        if piece[0] in "*/([{.":
+            continue
         declared = DEFAULT.split(piece, maxsplit=1)[0]
-        words = WORD.findall(declared if language in traits.TYPE_BEFORE_NAME else declared.partition(":")[0])
-        if words and piece[0] not in "*/([{." and words[-1] not in SELVES:
+        if language not in traits.TYPE_BEFORE_NAME:
+            declared = declared.partition(":")[0]
+        words = WORD.findall(declared)
+        if words and words[-1] not in SELVES:
             yield words[0 if language == "go" else -1]

@@ -158,10 +158,14 @@ def _types_with(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
     """The types with a member of this name, which hides a local of a function around them where no qualifier is due."""
     if snapshot.written_in.id not in traits.BARE_MEMBERS:
         return []
-    nodes = (node for _, node in nodes_of(snapshot, name))
-    members = [node for node in nodes if declares(node) and binding(snapshot, node) is None]
-    types = (innermost(node.parent and node.parent.parent, TYPES) for node in members)
-    return [range_of(snapshot, around) for around in types if around is not None]
+    types: list[tuple[int, int]] = []
+    for _, node in nodes_of(snapshot, name):
+        if not declares(node) or binding(snapshot, node) is not None:
+            continue
+        around = innermost(node.parent and node.parent.parent, TYPES)
+        if around is not None:
+            types.append(range_of(snapshot, around))
+    return types
 
 
 def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding | None:
@@ -241,12 +245,15 @@ def whole(name: str, letter: str = r"\w$") -> str:
 def declares(node: Node) -> bool:
     """True if this identifier declares something: a local, a field, a function or an import."""
     child, parent = outermost(node)
-    if parent is None or (child.type == "dotted_name" and child.named_children[0] != node):
+    if parent is None:
+        return False
+    if child.type == "dotted_name" and child.named_children[0] != node:
         return False
     if parent.type in IMPORTED and (alias := parent.child_by_field_name("alias")) is not None:
         return alias == child
-    named = NAMING.search(parent.type) and any(child in parts_of(parent, field) for field in NAME_FIELDS)
-    return bool(named) or _declared_in(child, parent)
+    if NAMING.search(parent.type) and any(child in parts_of(parent, field) for field in NAME_FIELDS):
+        return True
+    return _declared_in(child, parent)
 
 
 def is_member(node: Node) -> bool:
@@ -299,12 +306,23 @@ def _is_outside(node: Node, scope: Node) -> bool:
     while parent is not None and child != scope:
         if parent == scope and child == scope.child_by_field_name("return_type"):
             return not _may_be_type_parameter(node, scope)
-        if parent.type == "for_in_clause" and parent.parent == scope and child == parent.child_by_field_name("right"):
-            return parent == next(child for child in scope.children if child.type == "for_in_clause")
-        if parent.type in PYTHON_PARAMETERS and parent.parent is not None and parent.parent.parent == scope:
-            return child in (parent.child_by_field_name("value"), parent.child_by_field_name("type"))
+        if _is_evaluated_before(child, parent, scope):
+            return True
         child, parent = parent, parent.parent
     return False
+
+
+def _is_evaluated_before(child: Node, parent: Node, scope: Node) -> bool:
+    """True for what a Python comprehension first goes over, and for the defaults and types of a function's
+    parameters."""
+    if parent.type == "for_in_clause":
+        clauses = (clause for clause in scope.children if clause.type == "for_in_clause")
+        return parent.parent == scope and parent == next(clauses) and child == parent.child_by_field_name("right")
+    if parent.type not in PYTHON_PARAMETERS:
+        return False
+    listed = parent.parent
+    is_own = listed is not None and listed.parent == scope
+    return is_own and child in (parent.child_by_field_name("value"), parent.child_by_field_name("type"))
 
 
 def _initializes(node: Node, around: Node) -> bool:

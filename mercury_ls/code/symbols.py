@@ -104,7 +104,9 @@ def enclosing(node: Node | None) -> Node | None:
     for around in syntax.outward(node and node.parent):
         if around.type in scopes.TYPES and _is_scoped(around):
             return around
-        if part_of(around, "receiver") or (around.type in scopes.FUNCTIONS and type_name(around)):
+        if part_of(around, "receiver"):
+            return around
+        if around.type in scopes.FUNCTIONS and type_name(around):
             return around
     return None
 
@@ -130,12 +132,18 @@ def receivers(node: Node, of_types: bool) -> Iterator[tuple[Node | None, bool]]:
 
 def is_seen(member: Node | None, receiver: Node, is_static: bool) -> bool:
     """Whether a member of Kotlin can be named there: those of companions, entries and types belong to no object."""
-    item = scopes.outermost(member)[1] if member is not None else None
-    inside = (
-        around.type for around in syntax.outward(item and item.parent) if around.type in {*scopes.TYPES, COMPANION}
-    )
-    of_no_object = item is not None and (item.type in {*scopes.TYPES, "enum_entry"} or next(inside, "") == COMPANION)
-    return of_no_object if is_static else receiver.type in scopes.TYPES or not of_no_object
+    of_no_object = member is not None and _belongs_to_no_object(member)
+    if is_static:
+        return of_no_object
+    return receiver.type in scopes.TYPES or not of_no_object
+
+
+def _belongs_to_no_object(member: Node) -> bool:
+    _, item = scopes.outermost(member)
+    if kind_of(item) in {*scopes.TYPES, "enum_entry"}:
+        return True
+    around = syntax.innermost(item and item.parent, {*scopes.TYPES, COMPANION})
+    return kind_of(around) == COMPANION
 
 
 def has_modifier(item: Node, modifier: str) -> bool:
@@ -168,7 +176,7 @@ def name_of_callee(callee: Node | None) -> Node | None:
     return part_of(callee, "attribute", "name") or callee
 
 
-def has_several_constructors(around: Node) -> bool:
+def has_several_constructors(around: Node | None) -> bool:
     body = part_of(around, "body")
     return body is not None and any(node.type == "secondary_constructor" for node in body.named_children)
 

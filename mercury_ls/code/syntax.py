@@ -26,6 +26,7 @@ IDENTIFIER = re.compile(
 NAME_AT_END = re.compile(r"(?<!\w)(?:[^\W\d]\w*+)?\Z")
 IMPORTING = re.compile(r"\s*(?:import|from|use|using|package|extern|#|@import|source\b|\.\s)|.*\b(?:require|include)")
 NO_SCOPE = re.compile(r"\s*(?:#|//|--|\*|/\*|\w+:\s*$)")
+VARIABLES = frozenset({"variable_declaration", "variable_declarator"})
 
 
 class Definition(Struct, frozen=True):
@@ -103,10 +104,13 @@ def headers(snapshot: Snapshot, offset: int) -> list[tuple[int, int]]:
     if language is None or not language.scopes:
         return []
     end = _end_of_code_before(snapshot, offset) if language.indents_blocks else offset
-    chain = ancestors(snapshot, end)
-    if snapshot.tree is None or snapshot.is_deep(end) or any(node.is_error for node in chain):
+    if snapshot.tree is None or snapshot.is_deep(end):
         return _headers_by_indentation(snapshot, language, offset)
-    ranges = [_header_range(snapshot, language, node) for node in reversed(chain) if node.type in language.scopes]
+    chain = ancestors(snapshot, end)
+    if any(node.is_error for node in chain):
+        return _headers_by_indentation(snapshot, language, offset)
+    scopes = [node for node in reversed(chain) if node.type in language.scopes]
+    ranges = [_header_range(snapshot, language, node) for node in scopes]
     if language.indents_blocks:
         column = _column_of(snapshot, offset)
         ranges = [(start, end) for start, end in ranges if _indentation(snapshot.text[start:end]) < column]
@@ -412,19 +416,16 @@ def _definitions_in(snapshot: Snapshot, nodes: list[Node]) -> Iterator[Definitio
 
 
 def _name_of(node: Node) -> str:
-    """The name of a definition; in C it is inside nested declarators."""
+    """The name of a definition; in C it is inside nested declarators, in C# inside that of a variable."""
     while node.type not in ("field_identifier", "identifier", "type_identifier", "constant"):
-        inner = (
-            part_of(node, "name")
-            or part_of(node, "declarator")
-            or part_of(node, "left")
-            or next((child for child in node.named_children if child.type == "variable_declaration"), None)
-            or next((child for child in node.named_children if child.type == "variable_declarator"), None)
-        )
+        variables = (child for child in node.named_children if child.type in VARIABLES)
+        inner = part_of(node, "name", "declarator", "left") or next(variables, None)
         if inner is None:
             break
         node = inner
-    return "" if node.child_count and node.type.endswith("pattern") else (node.text or b"").decode()
+    if node.child_count and node.type.endswith("pattern"):
+        return ""  # it has several names
+    return (node.text or b"").decode()
 
 
 def _is_listed(node: Node, name: str, around: list[Node]) -> bool:

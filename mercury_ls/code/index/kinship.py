@@ -49,15 +49,20 @@ class Kinship(Struct, dict=True):
     """The name of the member where the owner declares it."""
 
     def of_object(self, file: Snapshot, whose: Node) -> Judgement:
-        around, receiver = symbols.enclosing(whose), text_of(whose)
-        is_extended = kind_of(around) not in scopes.TYPES and part_of(around, "receiver") is not None
-        if around is not None and not is_extended and (is_self(file, receiver) or receiver in SUPER):
-            if _is_of_another_object(file, whose, around):
-                return UNKNOWN
-            is_own = receiver not in SUPER and self.is_of(file, around)
-            return SAME if is_own or self.is_derived(file, around) else UNKNOWN
+        receiver, around = text_of(whose), symbols.enclosing(whose)
+        is_own_object = receiver in SUPER or is_self(file, receiver)
+        if around is not None and is_own_object and not _is_extension(around):
+            return self._of_own_object(file, whose, around)
         types = types_of(self.project, file, whose)
         return Judgement.joined(map(self.of_type, types)) if types is not None else UNKNOWN
+
+    def _of_own_object(self, file: Snapshot, whose: Node, around: Node) -> Judgement:
+        """Of what a method calls its object, or `super`."""
+        if _is_of_another_object(file, whose, around):
+            return UNKNOWN
+        if text_of(whose) not in SUPER and self.is_of(file, around):
+            return SAME
+        return SAME if self.is_derived(file, around) else UNKNOWN
 
     def is_overridden(self, file: Snapshot, whose: Node) -> bool:
         """Whether an object may be of a type that derives from the owner and has a member of its own by this name."""
@@ -186,6 +191,10 @@ class Kinship(Struct, dict=True):
     def _bases(self) -> frozenset[tuple[str, int]]:
         """The classes from which the owner derives."""
         return frozenset(base.place for base in ancestors(self.project, Declaration.of(self.home, self.owner)))
+
+
+def _is_extension(around: Node) -> bool:
+    return around.type not in scopes.TYPES and part_of(around, "receiver") is not None
 
 
 def _is_known(verdict: Judgement) -> bool:

@@ -1,6 +1,7 @@
 """What is known of a name that may be a member: whether it is that which a type declares."""
 
 import re
+from collections.abc import Iterable
 
 from tree_sitter import Node
 
@@ -25,41 +26,50 @@ STRUCTURAL = frozenset({"interface_declaration", "type_alias_declaration"})
 
 
 def member_at(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
-    own, is_home = symbols.owner_of(node), file.path == kin.home.path
+    own = symbols.owner_of(node)
     if node.type == "private_property_identifier":
-        return SAME if is_home and (own or symbols.enclosing(node)) == kin.owner else OTHER
+        is_own = file.path == kin.home.path and (own or symbols.enclosing(node)) == kin.owner
+        return SAME if is_own else OTHER
     if node.parent is None or in_import(node):
         return SAME if _is_imported(kin, file, file.offset_of_byte(node.start_byte)) else OTHER
     if (kind := _type_of_object(node)) is not None:
         return kin.of_annotation(file, kind)
-    if scopes.declares(node) and own is not None:
+    if own is not None and scopes.declares(node):
         return _of_declaration(kin, file, node, own)
-    if family(file.path) in traits.IMPLICIT_RECEIVERS:
-        if scopes.declares(node):
-            return OTHER
-        if symbols.is_extension(kin.declared):
-            return UNKNOWN
-        if not symbols.is_qualified(node):
-            return _of_bare(kin, file, node)
-        if path := symbols.path_before(node):
-            return kin.of_class(file, path, file.offset_of_byte(node.start_byte))
-    is_short = node.parent.type == "shorthand_field_initializer"
-    if not symbols.is_qualified(node) and not is_short and _is_seen_bare(kin, file, node, own):
+    if family(file.path) in traits.IMPLICIT_RECEIVERS and (verdict := _of_kotlin(kin, file, node)) is not None:
+        return verdict
+    if _is_seen_bare(kin, file, node, own):
         return SAME
-    if (whole := _object_around(node)) is not None:
-        return _of_key(kin, file, whole)
-    if node.parent.type in LITERALS and (named := symbols.qualifier_node(node)) is not None:
-        is_named = type_name(kin.owner) in re.findall(r"\w+", text_of(named))
-        is_same = _of_qualified(kin, file, node) is SAME
-        return SAME if is_same else UNKNOWN if is_named else OTHER
-    if node.parent.type in symbols.KEYWORD_ARGUMENTS:
+    return _of_written(kin, file, node)
+
+
+def _of_kotlin(kin: Kinship, file: Snapshot, node: Node) -> Judgement | None:
+    """Of a name where no qualifier need say whose member it is; None if one does."""
+    if scopes.declares(node):
+        return OTHER
+    if symbols.is_extension(kin.declared):
+        return UNKNOWN
+    if not symbols.is_qualified(node):
+        return _of_bare(kin, file, node)
+    path = symbols.path_before(node)
+    return kin.of_class(file, path, file.offset_of_byte(node.start_byte)) if path else None
+
+
+def _of_written(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
+    """Of a name by what it is written in: a key, a literal, a keyword argument or a qualified name."""
+    if (around := _object_around(node)) is not None:
+        return _of_key(kin, file, around)
+    if kind_of(node.parent) in LITERALS and (named := symbols.qualifier_node(node)) is not None:
+        return _of_literal(kin, file, node, named)
+    if kind_of(node.parent) in symbols.KEYWORD_ARGUMENTS:
         return _of_keyword(kin, file, node)
     if scopes.declares(node):
         return OTHER
-    verdict, around = _of_qualified(kin, file, node), symbols.enclosing(node)
+    verdict = _of_qualified(kin, file, node)
     if verdict is SAME or not symbols.is_of_self(node):
         return verdict
-    return UNKNOWN if around is not None and kin.may_derive(file, around) else OTHER
+    owner = symbols.enclosing(node)
+    return UNKNOWN if owner is not None and kin.may_derive(file, owner) else OTHER
 
 
 def _of_bare(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
@@ -105,7 +115,9 @@ def overrides(kin: Kinship, file: Snapshot, node: Node) -> bool:
 
 def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judgement:
     """Of the name of a member where a type declares it: it may override or implement the other."""
-    if kin.is_of(file, own) or (kin.is_derived(file, own) and overrides(kin, file, node)):
+    if kin.is_of(file, own):
+        return SAME
+    if kin.is_derived(file, own) and overrides(kin, file, node):
         return SAME
     if type_name(own) == type_name(kin.owner):
         return OTHER
@@ -113,7 +125,9 @@ def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judg
 
 
 def _is_seen_bare(kin: Kinship, file: Snapshot, node: Node, own: Node | None) -> bool:
-    """Whether the type around may name its members without a qualifier."""
+    """Whether it has no qualifier, and the type around may name its members without one."""
+    if symbols.is_qualified(node) or kind_of(node.parent) == "shorthand_field_initializer":
+        return False
     around = own if own is not None else symbols.enclosing(node)
     if file.path != kin.home.path or around is None or not kin.is_of(file, around):
         return False
@@ -121,6 +135,13 @@ def _is_seen_bare(kin: Kinship, file: Snapshot, node: Node, own: Node | None) ->
         return True
     is_local = scopes.local_at(file, file.offset_of_byte(node.start_byte), (kin.name,)) is not None
     return symbols.allows_bare_members(file) and not is_local
+
+
+def _of_literal(kin: Kinship, file: Snapshot, node: Node, named: Node) -> Judgement:
+    """Of a field in a literal or pattern that names its type."""
+    if _of_qualified(kin, file, node) is SAME:
+        return SAME
+    return UNKNOWN if type_name(kin.owner) in re.findall(r"\w+", text_of(named)) else OTHER
 
 
 def _of_key(kin: Kinship, file: Snapshot, whole: Node) -> Judgement:
@@ -145,17 +166,27 @@ def _of_keyword(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
 
 def _of_named_argument(kin: Kinship, file: Snapshot, function: Node) -> Judgement:
     """Of one of Kotlin, which gives a value to a property that is a parameter of the constructor."""
+    whose = part_of(function, "object")
+    if whose is not None and text_of(part_of(function, "name")) == "copy":
+        copied = [class_of(kin.project, kind) for kind in types_of(kin.project, file, whose) or ()]
+        return _of_parameter(kin, copied, kin.of_object(file, whose))
     path, offset = text_of(function), file.offset_of_byte(function.start_byte)
-    copied = part_of(function, "object") if text_of(part_of(function, "name")) == "copy" else None
-    kinds = types_of(kin.project, file, copied) if copied is not None else (Type(file, path, offset),)
-    verdict = kin.of_object(file, copied) if copied is not None else kin.of_class(file, path, offset)
-    classes = [class_of(kin.project, kind) for kind in (kinds or ()) if verdict is SAME]
-    owners = [definition for definition in classes if definition is not None and definition.type is not None]
-    names = [name for owner in owners for name in _declared_by(kin, owner)] if owners else [kin.declared]
-    if not any(name and name.parent and name.parent.type == "class_parameter" for name in names):
-        return OTHER
-    is_several = copied is None and any(owner.type and symbols.has_several_constructors(owner.type) for owner in owners)
-    return UNKNOWN if is_several else verdict
+    made = class_of(kin.project, Type(file, path, offset))
+    verdict = _of_parameter(kin, [made], kin.of_class(file, path, offset))
+    is_several = made is not None and symbols.has_several_constructors(made.type)
+    return UNKNOWN if verdict is SAME and is_several else verdict
+
+
+def _of_parameter(kin: Kinship, classes: Iterable[Declaration | None], verdict: Judgement) -> Judgement:
+    """The verdict on objects of these classes, if their constructors have the member as a parameter."""
+    names, owners = [kin.declared], [*filter(None, classes)]
+    if verdict is SAME and owners:
+        names = [name for owner in owners for name in _declared_by(kin, owner)]
+    return verdict if any(map(_is_parameter_of_class, names)) else OTHER
+
+
+def _is_parameter_of_class(name: Node | None) -> bool:
+    return name is not None and kind_of(name.parent) == "class_parameter"
 
 
 def _declared_by(kin: Kinship, owner: Declaration) -> list[Node | None]:
@@ -168,9 +199,7 @@ def _declared_by(kin: Kinship, owner: Declaration) -> list[Node | None]:
 def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     whose = symbols.qualifier_node(node)
     if whose is None or _is_in_chain(whose):
-        is_bare = not symbols.is_qualified(node) and symbols.allows_bare_members(file)
-        is_local = scopes.local_at(file, file.offset_of_byte(node.start_byte), (kin.name,)) is not None
-        return UNKNOWN if is_bare and not is_local and _may_be_seen_bare(kin, file, node) else OTHER
+        return UNKNOWN if _may_be_seen_bare(kin, file, node) else OTHER
     verdict = kin.of_object(file, whose)
     if verdict is SAME or _is_the_packages_own(kin, file, node):
         return SAME
@@ -180,11 +209,14 @@ def _of_qualified(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
 
 def _may_be_seen_bare(kin: Kinship, file: Snapshot, node: Node) -> bool:
     """Whether the type around may inherit it, or it is a constructor, which has the name of its class."""
+    if symbols.is_qualified(node) or not symbols.allows_bare_members(file):
+        return False
+    if scopes.local_at(file, file.offset_of_byte(node.start_byte), (kin.name,)) is not None:
+        return False
     around = symbols.enclosing(node)
     if around is not None and around != kin.owner and kin.may_derive(file, around):
         return True
-    whole = kin.declared and kin.declared.parent
-    return kind_of(whole) in scopes.FUNCTIONS and kin.name == type_name(kin.owner)
+    return kin.name == type_name(kin.owner) and kind_of(kin.declared and kin.declared.parent) in scopes.FUNCTIONS
 
 
 def _is_in_chain(token: Node) -> bool:

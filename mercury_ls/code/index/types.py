@@ -42,6 +42,8 @@ MAPPINGS = frozenset(
     {"BTreeMap", "DefaultDict", "Dict", "HashMap", "Map", "Mapping", "MutableMap", "MutableMapping", "OrderedDict"}
     | {"ReadonlyMap", "Record", "defaultdict", "dict"}
 )
+OWN = frozenset({"Self", "self", "this"})
+"""Types that say: what the method is called on."""
 TAKING = frozenset({"get", "pop", "setdefault"})
 """Methods of a mapping or list that return what it holds."""
 
@@ -84,12 +86,13 @@ class Type(Struct, frozen=True):
     def element(self, of_mapping: bool) -> "Type | None":
         """What it holds: the values of a mapping, or what an iteration goes over."""
         name, arguments = self.name, generic(self.text)[1]
+        if not arguments:
+            return None
         if name in MAPPINGS and len(arguments) == 2:
             return self._written(arguments[of_mapping])
-        if name in LISTS and len(arguments) == 1:
-            return self._written(arguments[0])
-        is_same = name == "tuple" and arguments[1:] in ([], ["..."])
-        return self._written(arguments[0]) if (is_same or name in FIRST) and arguments else None
+        is_list = name in LISTS and len(arguments) == 1
+        is_tuple = name == "tuple" and arguments[1:] in ([], ["..."])
+        return self._written(arguments[0]) if name in FIRST or is_list or is_tuple else None
 
     def unwrapped(self, names: Iterable[str]) -> "Type | None":
         """The argument that one of these generic types wraps: the last of a coroutine."""
@@ -128,6 +131,11 @@ def _split_at_bars(text: str) -> list[str]:
 
 
 Types = tuple[Type, ...]
+CHANGED: dict[str, Callable[[Type], Type | None]] = {
+    "awaited": lambda kind: kind.unwrapped(AWAITED) or kind,
+    "container": lambda kind: kind.element(of_mapping=True),
+}
+"""What becomes of the types of a part of an expression in the expression."""
 
 
 def types_of(project: Project, file: Snapshot, node: Node, steps: int = MOST_STEPS) -> Types | None:
@@ -142,29 +150,28 @@ def _is_known(answer: object) -> bool:
 
 def _types_of(project: Project, file: Snapshot, node: Node, steps: int) -> Types | None:
     made_of = facts.of_expression(file, node)
-    offset = file.offset_of_byte(node.start_byte)
-    if "literal" in made_of or "nothing" in made_of:
-        return (Type(file),) if "literal" in made_of else ()
+    if "literal" in made_of:
+        return (Type(file),)
+    if "nothing" in made_of:
+        return ()
     if own := _own_types(file, node):
         return own
     if inner_nodes := made_of.get("same"):
         return _union(types_of(project, file, inner, steps - 1) for inner in inner_nodes)
     if stated := made_of.get("cast", made_of.get("new")):
-        return tuple(Type(file, text_of(stated[0]), offset).alternatives)
-    if awaited := made_of.get("awaited"):
-        types = types_of(project, file, awaited[0], steps - 1)
-        return types and _each(types, lambda kind: kind.unwrapped(AWAITED) or kind)
-    if container := made_of.get("container"):
-        types = types_of(project, file, container[0], steps - 1)
-        return types and _each(types, lambda kind: kind.element(of_mapping=True))
+        return tuple(Type(file, text_of(stated[0]), file.offset_of_byte(node.start_byte)).alternatives)
+    for made, change in CHANGED.items():
+        if made in made_of:
+            types = types_of(project, file, made_of[made][0], steps - 1)
+            return types and _each(types, change)
     if callee := made_of.get("called"):
         return _result(project, file, callee[0], steps - 1)
     if method := made_of.get("method"):
         return _of_member(project, file, made_of["object"][0], text_of(method[0]), steps - 1, is_called=True)
-    if PATH.fullmatch(text_of(node)) and (named := _of_name(project, file, node, offset, steps)) is not None:
+    named = _of_name(project, file, node, steps) if PATH.fullmatch(text_of(node)) else None
+    if named is not None or "member" not in made_of:
         return named
-    member = made_of.get("member")
-    return _of_member(project, file, made_of["object"][0], text_of(member[0]), steps - 1, False) if member else None
+    return _of_member(project, file, made_of["object"][0], text_of(made_of["member"][0]), steps - 1, is_called=False)
 
 
 def _each(types: Types, change: Callable[[Type], Type | None]) -> Types | None:
@@ -198,13 +205,13 @@ def is_self(file: Snapshot, text: str) -> bool:
     return text in ("this", "super") if family(file.path) in traits.THIS else text in symbols.SELVES
 
 
-def _of_name(project: Project, file: Snapshot, node: Node, offset: int, steps: int) -> Types | None:
+def _of_name(project: Project, file: Snapshot, node: Node, steps: int) -> Types | None:
     path = text_of(node)
     if family(file.path) in traits.IMPLICIT_RECEIVERS:
         path = path.removesuffix(".Companion")
     declared = _declared(project, file, node, path, steps)
     if declared is None:
-        return _class_elsewhere(file, path, offset)
+        return _class_elsewhere(file, path, file.offset_of_byte(node.start_byte))
     return _union(_of_definition(project, definition, steps - 1, is_called=False) for definition in declared)
 
 
@@ -277,13 +284,21 @@ def _of_member(project: Project, file: Snapshot, whose: Node, name: str, steps: 
 
 
 def _member_of(project: Project, owner: Type, name: str, steps: int, is_called: bool) -> Types | None:
-    if is_called and (element := owner.element(of_mapping=True)) is not None:
-        if name in TAKING:
-            return tuple(element.alternatives)
-        return (Type(element.file, f"list[{element.text}]", element.offset),) if name == "values" else None
-    declared = members(project, owner, name, steps)
-    types = _union(_of_definition(project, member, steps - 1, is_called) for member in declared or ())
-    return types and tuple(owner if kind.text in ("Self", "this", "self") else kind for kind in types)
+    element = owner.element(of_mapping=True) if is_called else None
+    if element is not None:
+        return _of_container(element, name)
+    declared = members(project, owner, name, steps) or ()
+    types = _union(_of_definition(project, member, steps - 1, is_called) for member in declared)
+    if types is None:
+        return None
+    return tuple(owner if kind.text in OWN else kind for kind in types)
+
+
+def _of_container(element: Type, method: str) -> Types | None:
+    """What a method of a mapping or list returns that holds this."""
+    if method in TAKING:
+        return tuple(element.alternatives)
+    return (Type(element.file, f"list[{element.text}]", element.offset),) if method == "values" else None
 
 
 def _entered(project: Project, file: Snapshot, manager: Node, steps: int) -> Types | None:
@@ -305,13 +320,20 @@ def class_of(project: Project, kind: Type, steps: int = MOST_STEPS) -> Declarati
         return kind.definition
     path, _ = generic(kind.text)
     if is_self(kind.file, path):
-        node = scopes.node_at(kind.file, kind.offset)
-        own = _own_types(kind.file, node) if node is not None else ()
-        return class_of(project, own[0], steps - 1) if own and own[0].text != path and steps else None
+        return _class_of_self(project, kind, path, steps)
     declared = definitions(project, kind.file, path, kind.offset, steps) if PATH.fullmatch(path) else None
     classes = [definition for definition in declared or () if definition.type is not None]
-    is_sure = len(classes) == len(declared or ()) or family(kind.file.path) in traits.TYPES_APART
-    return classes[0] if is_sure and len(classes) == 1 else None
+    if len(classes) != 1:
+        return None
+    is_sure = len(declared or ()) == 1 or family(kind.file.path) in traits.TYPES_APART
+    return classes[0] if is_sure else None
+
+
+def _class_of_self(project: Project, kind: Type, name: str, steps: int) -> Declaration | None:
+    node = scopes.node_at(kind.file, kind.offset)
+    own = _own_types(kind.file, node) if node is not None else ()
+    is_told = own and own[0].text != name and steps
+    return class_of(project, own[0], steps - 1) if is_told else None
 
 
 def bases(definition: Declaration | None) -> list[Type]:
