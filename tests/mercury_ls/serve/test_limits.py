@@ -13,7 +13,7 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.link import local
 from mercury_ls.link.connection import Address, connect
 from mercury_ls.serve import daemon, limits
-from tests.mercury_ls.link.test_client import CERTIFICATE, connected, everything, free_address, request, serving
+from tests.mercury_ls.link.test_client import CERTIFICATE, connected, everything, free_address, gap, serving
 
 
 async def silent(directory):
@@ -34,17 +34,17 @@ async def test_silent_or_half_finished_request_is_disconnected(directory, monkey
             await ended(reader)
             writer.close()
         assert client.status.state == "ready", "a lease is long, and has been asked for"
-        assert (await everything(client.fill(request())))[-1].text == "answer"
+        assert (await everything(client.fill(gap())))[-1].text == "answer"
 
 
 async def test_too_many_connections_keep_nobody_out(directory, monkeypatch):
     monkeypatch.setattr(limits, "MAX_CONNECTIONS", 4)
     async with serving(FakeEngine({"x": "answer"}), directory), connected(directory) as (client, _):
-        await everything(client.fill(request()))
+        await everything(client.fill(gap()))
         opened = [await silent(directory) for _ in range(6)]
         await asyncio.gather(*(ended(reader) for reader, _ in opened[:3]))
         assert client.status.state == "ready", "the lease is at work"
-        assert (await everything(client.fill(request())))[-1].text == "answer"
+        assert (await everything(client.fill(gap())))[-1].text == "answer"
         newcomer = await connect(local.address(directory))
         assert (await newcomer.send("GET", "/engine/v2/info", {})).status == 200
         newcomer.close()
