@@ -21,6 +21,7 @@ FROM_OUTSIDE = (SETTINGS, *WEB.glob("*schemas.py"))
 TRAINED = "its id is a row of trained weights"
 DRAFTS = "bench.replay and bench.judged ask for drafts"
 UNUSED = {
+    "field Rewritten.p_keep": "all that is told of a region that stays as it is",
     "field EngineInfo.prompts": "bench.latency tells what each key waits for",
     "field StatusParams.digests": "bench.abuse compares the server's texts with its own",
     "field SuggestParams.partial_result_token": DRAFTS,
@@ -32,7 +33,6 @@ UNUSED = {
     "value Severity.hint": "sent on as it is",
     "value Severity.warning": "sent on as it is",
     "value SuggestSettings.trigger.typing": "whatever is not by request",
-    "value SpanMode.edit": "goes with several spans",
     "answer busy": "read by Copilot's clients",
     "answer days": "for scripts, like `mercury-ls stats --json`",
     "answer digests": "bench.abuse compares the server's texts with its own",
@@ -97,6 +97,7 @@ def fields_of(kind: ast.ClassDef) -> dict[str, ast.expr]:
 
 
 FIELDS = {kind.name: [*fields_of(kind)] for kind in CLASSES}
+HEIRS = {kind.name: [heir.name for heir in CLASSES if kind.name in map(name_of, heir.bases)] for kind in CLASSES}
 
 
 def passed(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
@@ -117,7 +118,7 @@ SENT = {(name_of(call.func), field) for call in CALLS for field, _ in passed(cal
 
 
 def is_sent(kind: str, field: str) -> bool:
-    return any((function, field) in SENT for function in (kind, "cls", "replace"))
+    return any((function, field) in SENT for function in (kind, *HEIRS[kind], "cls", "replace"))
 
 
 def is_read(kind: str, field: str) -> bool:

@@ -278,15 +278,7 @@ def decoded(ours, prompt: str, most: int) -> list[int]:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 async def test_our_own_graph_says_the_same_tokens(ours, weights, name):
-    request = asked(name)
-    for attempt in asking.filling(
-        protocol_named("openai"),
-        dialect_named("codestral"),
-        request,
-        request,
-        request,
-        address="",
-        budget=1024,
-    ):
+    spoken, dialect = protocol_named("openai"), dialect_named("codestral")
+    for attempt in asking.filling(spoken, dialect, asked(name), hides=False, address="", budget=1024):
         (said,) = completions(weights, [attempt.ask.prompt], TOKENS)
         assert decoded(ours, attempt.ask.prompt, TOKENS)[: len(said["tokens"])] == said["tokens"]
