@@ -14,7 +14,7 @@ from msgspec import Struct
 from mercury_engine.decode.canvas import Canvas, Fused, canvas_for, fuse, masked
 from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.costs import Costs
-from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
+from mercury_engine.decode.drafts import DraftedTokens, DraftSource, PromptLookup
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import (
     Acceptance,
@@ -177,7 +177,7 @@ class Decoding(Generic[A]):
         length = decoder.acceptance.length(self.answer.kind)
         return foresee(decoder.costs, decoder.acceptance, length, decoder.canvases)
 
-    def _proposals(self) -> list[Proposal]:
+    def _proposals(self) -> list[DraftedTokens]:
         """The drafts of all sources, up to the answer's limit."""
         copied = self._lookup.proposal(self.answer.typed)
         sources = self._sources() if self._decoder.decode == "policy" else []
@@ -303,10 +303,10 @@ class Decoding(Generic[A]):
             self._decoder.acceptance.answered(self.answer.kind, len(self.answer.choices))
 
 
-def first_probability(proposal: Proposal) -> float:
+def first_probability(proposal: DraftedTokens) -> float:
     """The prior probability of a draft's first token: the text shown must not depend on statistics of past answers."""
     return next(iter(probabilities(proposal)), 0.0)
 
 
-def probabilities(proposal: Proposal) -> Sequence[float]:
+def probabilities(proposal: DraftedTokens) -> Sequence[float]:
     return proposal.probabilities or [prior(evidence) for evidence in proposal.evidence]

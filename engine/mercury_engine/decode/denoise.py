@@ -13,7 +13,7 @@ from mercury_engine.decode.decoding import (
     first_probability,
     probabilities,
 )
-from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
+from mercury_engine.decode.drafts import DraftedTokens, DraftSource, PromptLookup
 from mercury_engine.decode.frames import Held
 from mercury_engine.decode.policy import Action
 from mercury_engine.decode.sessions import EngineSession
@@ -104,8 +104,8 @@ class GapDecoding(Decoding[GapAnswer]):
         """True until the answer deviates from the canvas: a new one would draft the same."""
         return self._canvas is not None and bool(self._canvas.proposal().probabilities)
 
-    def _shown_proposal(self) -> Proposal:
+    def _shown_proposal(self) -> DraftedTokens:
         """The likeliest proposal; when watched, that of the canvas."""
         if self.options.watched and self._canvas is not None:
             return self._canvas.proposal().head(self._left)
-        return max(self._proposals(), key=first_probability, default=Proposal("none"))
+        return max(self._proposals(), key=first_probability, default=DraftedTokens("none"))

@@ -34,7 +34,7 @@ PLACES = 64
 """How many occurrences of the last token are compared."""
 
 
-class Proposal(Struct, frozen=True):
+class DraftedTokens(Struct, frozen=True):
     """A draft to verify, with the evidence for each token; None where only one token is possible.
 
     Drafts from a fresh canvas have probabilities and alternatives, too.
@@ -46,9 +46,9 @@ class Proposal(Struct, frozen=True):
     probabilities: tuple[float, ...] = ()
     others: tuple[Alternatives, ...] = ()
 
-    def head(self, count: int) -> "Proposal":
+    def head(self, count: int) -> "DraftedTokens":
         rest = self.evidence[:count], self.probabilities[:count], self.others[:count]
-        return Proposal(self.source, self.ids[:count], *rest)
+        return DraftedTokens(self.source, self.ids[:count], *rest)
 
     def options(self) -> Iterator[list[tuple[int, Evidence | None]]]:
         """The tokens that may stand in each place, with the evidence for them."""
@@ -92,14 +92,14 @@ class DraftSource:
         self._followed &= bool(agrees and self._at == expected)
         self._agreed = self._agreed + 1 if agrees else 0
 
-    def proposal(self) -> Proposal:
+    def proposal(self) -> DraftedTokens:
         ids = tuple(self._ids[self._at :].tolist())
         if len(self._probabilities) and self._followed:
             sure = tuple(float(probability) for probability in self._probabilities[self._at :])
             evidence = tuple(share_of(self.name, probability) for probability in sure)
-            return Proposal(self.name, ids, evidence, sure, tuple(self._others[self._at :]))
+            return DraftedTokens(self.name, ids, evidence, sure, tuple(self._others[self._at :]))
         name = "stale" if len(self._probabilities) else self.name
-        return Proposal(name, ids, growing_evidence(name, self._agreed, len(ids)))
+        return DraftedTokens(name, ids, growing_evidence(name, self._agreed, len(ids)))
 
     def _nearest(self, token: int, expected: int) -> int:
         """The length of the closest prefix: preferably one that ends in this token, then one of the expected length."""
@@ -143,7 +143,7 @@ class PromptLookup:
         self._array[len(self._tokens)] = token
         self._tokens.append(token)
 
-    def proposal(self, typed: bytes) -> Proposal:
+    def proposal(self, typed: bytes) -> DraftedTokens:
         """The continuation of the longest match that spells the partial word, the latest among equals.
 
         A partial word counts as one more matching token.
@@ -152,8 +152,8 @@ class PromptLookup:
             if alike < SHORTEST_MATCH - bool(typed):
                 break
             if ids := self._continuation(place + 1, typed):
-                return Proposal("copy", tuple(ids), growing_evidence("copy", alike, len(ids)))
-        return Proposal("copy")
+                return DraftedTokens("copy", tuple(ids), growing_evidence("copy", alike, len(ids)))
+        return DraftedTokens("copy")
 
     def _matches(self) -> list[tuple[int, int]]:
         """Occurrences of the last token with the number of equal tokens up to there: longest first, then latest."""

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from mercury_engine.decode.costs import MOST_ROWS, Costs
-from mercury_engine.decode.drafts import Evidence, Proposal
+from mercury_engine.decode.drafts import DraftedTokens, Evidence
 from mercury_engine.decode.tree import NO_DRAFT, DraftTree, grow, stops
 from mercury_engine.tokens.vocabulary import CANVASES, EOM
 
@@ -140,7 +140,7 @@ class DraftSituation(Struct, frozen=True, kw_only=True):
     """The options; `pending` rows must be encoded in any case. A canvas may end `room` positions behind them."""
 
     pending: int
-    proposals: Sequence[Proposal] = ()
+    proposals: Sequence[DraftedTokens] = ()
     outlook: Outlook | None = None
     sizes: Sequence[int] = ()
     room: int = 0

@@ -6,7 +6,7 @@ from operator import itemgetter
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.decode.drafts import Evidence, Proposal
+from mercury_engine.decode.drafts import DraftedTokens, Evidence
 
 LEAST_REACHED = 0.02
 """A token that is less likely to be reached is no part of a tree: its row would gain nothing."""
@@ -77,7 +77,7 @@ class DraftTree(Struct, frozen=True, eq=False):
 NO_DRAFT = DraftTree()
 
 
-def grow(proposals: Sequence[Proposal], probability: Callable[[Evidence], float]) -> DraftTree:
+def grow(proposals: Sequence[DraftedTokens], probability: Callable[[Evidence], float]) -> DraftTree:
     """The tree of all proposals. Where several tokens may follow, they share what is certain at most."""
     root = _Branch()
     for proposal in proposals:
@@ -100,7 +100,7 @@ class _Branch:
         self.grounds: Grounds = ()
         self.next: dict[int, _Branch] = {}
 
-    def add(self, proposal: Proposal, probability: Callable[[Evidence], float]) -> None:
+    def add(self, proposal: DraftedTokens, probability: Callable[[Evidence], float]) -> None:
         """Add a proposal, with its alternatives as far as they are likely enough."""
         ends = [(1.0, self)]
         for options in proposal.options():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.decode.costs import MOST_ROWS, Costs
-from mercury_engine.decode.drafts import Proposal, growing_evidence, share_of
+from mercury_engine.decode.drafts import DraftedTokens, growing_evidence, share_of
 from mercury_engine.decode.policy import Acceptance, DraftSituation, Report, choose, foresee
 from mercury_engine.tokens.vocabulary import CANVASES
 from tests.engine.tiny import FLAT, STEEP
@@ -30,11 +30,12 @@ MACHINES = [AVX2, VNNI, VNNI_4_BITS, ONE_CORE, H100]
 
 
 def draft(count=12, source="copy", agreed=7):
-    return Proposal(source, tuple(range(70, 70 + count)), growing_evidence(source, agreed, count))
+    return DraftedTokens(source, tuple(range(70, 70 + count)), growing_evidence(source, agreed, count))
 
 
 def canvas(*shares):
-    return Proposal("canvas", tuple(range(90, 90 + len(shares))), tuple(share_of("canvas", share) for share in shares))
+    evidence = tuple(share_of("canvas", share) for share in shares)
+    return DraftedTokens("canvas", tuple(range(90, 90 + len(shares))), evidence)
 
 
 def choice(costs=CPU, acceptance=None, *, pending=1, remaining=9.0, sizes=CANVASES, room=500, **situation):
@@ -80,7 +81,7 @@ def test_good_copy_is_verified_as_far_as_it_pays():
 
 
 def test_likeliest_of_several_drafts_is_verified_first():
-    unsure = Proposal("stale", (50, 51, 52), growing_evidence("stale", 0, 3))
+    unsure = DraftedTokens("stale", (50, 51, 52), growing_evidence("stale", 0, 3))
     action = choice(Costs((1, 2, 3, 4), (1.0, 1.1, 5.0, 9.0)), proposals=[unsure, draft(source="previous")], sizes=())
     assert action.draft.ids == (70,)
     assert set(choice(GPU, proposals=[unsure, draft(source="previous")]).draft.ids) >= {50, 70, 81}
@@ -107,12 +108,6 @@ def test_pass_that_redrafts_has_a_bounded_number_of_rows_and_stays_within_its_ro
     assert not close.anchors or len(close.draft.ids) + close.size <= 9
 
 
-def test_canvases_of_several_holes_are_drawn_at_once():
-    action = choice(GPU, canvases=3)
-    assert (action.kind, action.anchors) == ("canvas", (0,))
-    assert choice(Costs((1, 10, 30), (1.0, 1.1, 90.0)), canvases=8, sizes=(8,)).kind == "step"
-
-
 def test_rows_that_must_be_encoded_anyway_tip_no_balance():
     assert choice(pending=200, acceptance=drawn(0.15)).kind == "step"
     assert choice(pending=200, acceptance=drawn(0.15), proposals=[draft()]).kind == "verify"
@@ -131,7 +126,7 @@ class Imagined:
         """The draft behind the token that the anchor itself predicts."""
         right = (self.draw.random() < self.accuracy for _ in range(size - 1))
         ids = tuple(at if is_right else 10_000 + at for at, is_right in enumerate(right, start=start))
-        return Proposal("canvas", ids, (share_of("canvas", self.claimed),) * len(ids))
+        return DraftedTokens("canvas", ids, (share_of("canvas", self.claimed),) * len(ids))
 
     def speed(self, costs, answers, length):
         """Tokens per millisecond after as many answers in which it is learned what canvases are worth."""

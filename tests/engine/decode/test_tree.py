@@ -4,14 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_engine.decode.drafts import Proposal
+from mercury_engine.decode.drafts import DraftedTokens
 from mercury_engine.decode.tree import DraftTree, grow, stops
 
 SHARES = {("sure", 0): 0.8, ("unsure", 0): 0.4, ("hopeless", 0): 0.001}
 
 
 def proposal(source, *ids, others=()):
-    return Proposal(source, ids, tuple(None if token == 9 else (source, 0) for token in ids), others=others)
+    return DraftedTokens(source, ids, tuple(None if token == 9 else (source, 0) for token in ids), others=others)
 
 
 def check(proposals, *paths):
@@ -57,7 +57,7 @@ def test_unlikely_tokens_are_left_out():
 def test_alternatives_are_followed_by_the_same_tokens():
     others = (((60, 0.32),), ())
     check(
-        [Proposal("canvas", (70, 71), (("canvas", 6), ("canvas", 5)), (), others)],
+        [DraftedTokens("canvas", (70, 71), (("canvas", 6), ("canvas", 5)), (), others)],
         ([70], 0.6),
         ([70, 71], 0.3),
         ([60], 0.3),
