@@ -139,6 +139,14 @@ def test_sample_file_is_never_written(served):
     assert served.lua("return #vim.api.nvim_list_tabpages()") == 1
 
 
+def test_sample_takes_the_place_of_the_one_before(bare, tmp_path):
+    bare.lua("local folder = ... vim.fn.stdpath = function() return folder end", f"{tmp_path}/[st] {{a,b}}")
+    bare.command("Mercury sample")
+    bare.command("Mercury sample")
+    names = bare.lua("return vim.tbl_map(vim.api.nvim_buf_get_name, vim.api.nvim_list_bufs())")
+    assert sum(name.endswith("sample.py") for name in names) == 1
+
+
 def test_why_is_asked_where_insert_mode_was_left(served):
     served.start()
     suggested(served)

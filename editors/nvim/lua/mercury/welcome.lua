@@ -40,8 +40,11 @@ end
 -- A file to type in, which is never written.
 function M.sample()
   local path = vim.fs.joinpath(folder(), "sample.py")
-  if vim.fn.bufexists(path) == 1 then
-    vim.cmd("silent! bwipeout! " .. vim.fn.fnameescape(path))
+  for _, earlier in ipairs(vim.api.nvim_list_bufs()) do
+    -- Vim's own commands take a name with brackets for a pattern.
+    if vim.fs.normalize(vim.api.nvim_buf_get_name(earlier)) == vim.fs.normalize(path) then
+      vim.api.nvim_buf_delete(earlier, { force = true })
+    end
   end
   local buf = vim.api.nvim_create_buf(true, false)
   vim.api.nvim_buf_set_name(buf, path)
