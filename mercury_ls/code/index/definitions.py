@@ -246,7 +246,7 @@ def _by_stars(project: Project, file: Snapshot, name: str, renamed: Renamed | No
     while level and steps > 0:
         steps -= 1
         paths = dict.fromkeys(path for source in level for path in _paths_of_stars(project, source))
-        level = []
+        level = list[Snapshot]()
         for path in [path for path in paths if path not in reached]:
             target = project.file(path) if path is not None else None
             if target is None or not hands_out(target, name):
