@@ -14,7 +14,7 @@ CONFIG = replace(TINY, name="stand-in")
 NAME = CONFIG.name
 WEIGHTS = "model.safetensors"
 METADATA = "Metadata-Version: 2.1\nName: stand-in\nVersion: 1.0\n"
-ENTRY_POINTS = "[mercury_ls.models]\nstand-in = a_stand_in\n"
+ENTRY_POINTS = "[mercury_ls.models]\nstand-in = a_stand_in.stand-in\n"
 
 
 def write(folder: Path) -> Path:
