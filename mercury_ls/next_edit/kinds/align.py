@@ -45,11 +45,15 @@ def learn(example: Example) -> Iterator[Align]:
 
 def find(rule: Align, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
     """Lines that stand apart from the column of their table, after an edit that aligned lines of such a table."""
-    kinds = _kinds_of(rule, home) if home else frozenset[tuple[str, ...]]()
-    for table in _tables(snapshot) if kinds else ():
+    kinds = _kinds_of(rule, home) if home is not None else frozenset[tuple[str, ...]]()
+    if not kinds:
+        return
+    for table in _tables(snapshot):
+        if table[0].kind not in kinds:
+            continue
         second = max(row.width for row in table) + 1
         apart = [row for row in table if row.second != second]
-        for row in apart if table[0].kind in kinds else ():
+        for row in apart:
             yield Place(row.start, row.end, " " * (second - row.width), 1 - len(apart) / len(table))
 
 

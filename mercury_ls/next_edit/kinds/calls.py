@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise, zip_longest
+from itertools import chain, pairwise, takewhile, zip_longest
+from operator import eq
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -56,14 +57,16 @@ class CalledArguments(Struct, frozen=True):
 def argument_of(piece: Piece) -> tuple[str, bool] | None:
     """The function of which an argument was added or removed, and whether that was where it is defined."""
     function = callee(piece.left)
-    went, came = piece.before, piece.after
-    if function is None or "\n" in went + came or (went.strip() and came.strip()):
+    if function is None or "\n" in piece.before + piece.after:
         return None
-    text, is_last = (went or came).strip(), piece.right[:1] == (")",)
+    if piece.before.strip() and piece.after.strip():
+        return None
+    text = (piece.before or piece.after).strip()
     alone = callee(("f", "(", *TOKEN.findall(text.strip(","))))
     if alone is None or alone[1] > 0:
         return None
-    if not (text.startswith(",") or text.endswith(",") or (piece.left[-1] == "(" and is_last)):
+    is_only = piece.left[-1] == "(" and piece.right[:1] == (")",)
+    if not is_only and "," not in (text[:1], text[-1:]):
         return None
     return function[0], function[2] or _is_before_body(piece.right)
 
@@ -92,13 +95,16 @@ def callee(left: Sequence[str]) -> tuple[str, int, bool] | None:
 def changed_at(rule: Rule, function: str, home: Snapshot) -> ArgumentChange | None:
     """The change by the syntax tree of the file in which it was learned; None for parameters, for variadic arguments,
     and if the line has changed since."""
-    at, argument = rule.offset(home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
-    opening = next((m for m in reversed([*called(function, home)]) if m.end() <= at), None)
-    around = opening and bracketed(home, opening.end() - 1)
-    stale = home.line(home.line_of(at)) not in rule.lines_after.splitlines()
-    if opening is None or around is None or stale or argument.startswith(("*", "...")) or "parameter" in around.type:
+    at = rule.offset(home)
+    argument = (rule.after if rule.after.strip() else rule.before).strip(" \t,")
+    is_stale = home.line(home.line_of(at)) not in rule.lines_after.splitlines()
+    if is_stale or argument.startswith(("*", "...")):
         return None
-    symbol = symbol_at(function, function, home, opening.start())
+    openings = [match for match in called(function, home) if match.end() <= at]
+    around = bracketed(home, openings[-1].end() - 1) if openings else None
+    if around is None or "parameter" in around.type:
+        return None
+    symbol = symbol_at(function, function, home, openings[-1].start())
     listed = [node for node in around.named_children if "comment" not in node.type]
     index = sum(home.offset_of_byte(node.end_byte) <= at for node in listed)
     return ArgumentChange(function, symbol, _given_name(argument), index, len(listed))
@@ -159,13 +165,15 @@ def _is_followed_by_lambda(arguments: Node) -> bool:
 def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int, project: Project) -> bool:
     """Whether a call looks like that of the function which was called where an argument was changed."""
     symbol, node = change.symbol, scopes.node_at(snapshot, offset)
-    if node is None or symbol.node is None or scopes.declares(node) or syntax.inside(snapshot, offset) is not None:
+    if node is None or symbol.node is None:
         return False
-    if not symbol.is_alike(change.function, snapshot, offset):
+    if scopes.declares(node) or syntax.inside(snapshot, offset) is not None:
         return False
-    whose, own = qualifier_of(node), qualifier_of(symbol.node)
+    if not symbol.is_alike(change.function, snapshot, offset) or is_qualified(node) != is_qualified(symbol.node):
+        return False
+    qualifiers = {qualifier_of(node), qualifier_of(symbol.node)}
     modules = {imported.alias for imported in project.imports(snapshot) if not imported.name}
-    return is_qualified(node) == is_qualified(symbol.node) and (whose == own or modules.isdisjoint((whose, own)))
+    return len(qualifiers) == 1 or modules.isdisjoint(qualifiers)
 
 
 def changed_arguments(
@@ -190,30 +198,39 @@ def rewritten(
 ) -> Place | None:
     """The call with these arguments instead, separated as they are, and with what changes `within` them; None if there
     are comments beside those that move or go."""
-    pieces = call.pieces
-    least, kept = min(len(pieces), len(arguments)), [*range(len(pieces))]
-    head = next((n for n in range(least) if arguments[n] != n), least)
-    tail = next((n for n in range(least - head) if arguments[-n - 1] != kept[-n - 1]), least - head)
-    went, came = pieces[head : len(pieces) - tail], arguments[head : len(arguments) - tail]
+    pieces, kept = call.pieces, [*range(len(call.pieces))]
+    head = sum(takewhile(bool, map(eq, arguments, kept)))
+    tail = sum(takewhile(bool, map(eq, arguments[head:][::-1], kept[head:][::-1])))
+    end = len(pieces) - tail
+    went, came = pieces[head:end], arguments[head : len(arguments) - tail]
     gaps = [text[a:b] for (_, a), (b, _) in pairwise([(call.start, call.start), *pieces, (call.end, call.end)])]
-    usual = gaps[-2] if len(pieces) > 1 and gaps[-2].strip() == "," else ", "
-    beside = gaps[head : head + len(went) + 1] if came else gaps[head + 1 : head + len(went)]
-    is_moved = [*map(_number_of, came)] != [*range(head, head + len(went))]
+    beside = gaps[head : end + 1] if came else gaps[head + 1 : end]
+    is_moved = [*map(_number_of, came)] != kept[head:end]
     if went and is_moved and any(gap.strip() not in ("", ",") for gap in beside):
         return None
-    separators = gaps[head + 1 : head + len(went)] if len(went) == len(came) else [usual] * (len(came) - 1)
+    if not came:
+        return _without(call, gaps, head, tail)
+    usual = gaps[-2] if len(pieces) > 1 and gaps[-2].strip() == "," else ", "
+    separators = gaps[head + 1 : end] if len(went) == len(came) else [usual] * (len(came) - 1)
     texts = (_written(text, argument, pieces, within) for argument in came)
     written = "".join(chain.from_iterable(zip_longest(texts, separators, fillvalue="")))
-    if went and came:
+    if went:
         return Place(went[0][0], went[-1][1], written)
-    if came and tail:
+    if tail:
         return Place(pieces[head][0], pieces[head][0], written + usual)
-    if came:
-        return Place(pieces[-1][1], pieces[-1][1], usual + written) if pieces else Place(call.end, call.end, written)
+    return Place(pieces[-1][1], pieces[-1][1], usual + written) if pieces else Place(call.end, call.end, written)
+
+
+def _without(call: CalledArguments, gaps: Sequence[str], head: int, tail: int) -> Place | None:
+    """The call with only so many of its first and last arguments."""
+    pieces = call.pieces
+    first, last = pieces[head], pieces[len(pieces) - tail - 1]
     if head and gaps[head].strip() == ",":
-        return Place(pieces[head - 1][1], went[-1][1], "")
-    stop = pieces[-tail][0] if tail else call.end
-    return Place(went[0][0], stop, "") if tail or (text[went[-1][1] : stop].strip() in ("", ",") and not head) else None
+        return Place(pieces[head - 1][1], last[1], "")
+    if tail:
+        return Place(first[0], pieces[-tail][0], "")
+    has_comment = head or gaps[-1].strip() not in ("", ",")
+    return None if has_comment else Place(first[0], call.end, "")
 
 
 def _number_of(argument: Argument) -> int:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot
@@ -42,16 +43,14 @@ def find(rule: Insert, snapshot: Snapshot, home: Snapshot | None, project: Proje
         return
     count = len(LINES.findall(rule.lines_after))
     above, below = _line_or_none(home, rule.line - 1), _line_or_none(home, rule.line + count)
-    own_line = rule.line if home is snapshot else None
+    own = range(rule.line, rule.line + count + 1) if home is snapshot else ()
     insertions: list[tuple[float, int, int, float, float]] = []
     for number in worth_comparing(above, below, snapshot, rule.line):
-        if own_line is not None and own_line <= number <= own_line + count:
-            continue
         on_top, beneath = _line_or_none(snapshot, number - 1), _line_or_none(snapshot, number)
         upper, lower = _resemblance(above, on_top), _resemblance(below, beneath)
-        if upper + lower >= LEAST_RESEMBLANCE and max(upper, lower) > BLANKS:
+        if number not in own and upper + lower >= LEAST_RESEMBLANCE:
             insertions.append((-(upper + lower), abs(number - rule.line), number, upper, lower))
-    for _, _, number, upper, lower in sorted(sorted(insertions)[:MOST_INSERTIONS], key=lambda insertion: insertion[2]):
+    for _, _, number, upper, lower in sorted(sorted(insertions)[:MOST_INSERTIONS], key=itemgetter(2)):
         on_top, beneath = _line_or_none(snapshot, number - 1), _line_or_none(snapshot, number)
         like, old = (on_top, above) if upper >= lower else (beneath, below)
         names = {**_names_instead(above, on_top), **_names_instead(below, beneath)}

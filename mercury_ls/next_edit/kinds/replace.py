@@ -19,6 +19,11 @@ from mercury_ls.next_edit.suppress import is_no_habit
 
 suppress = is_no_habit
 
+BESIDE = (((1, 0), (0, 1)), ((2, 0), (0, 2)))
+BETWEEN = (((2, 0), (1, 1), (0, 2)), ((2, 1), (1, 2)))
+"""How many neighbours on the left and on the right tell where something else stands, or where something is put in; the
+second row where nothing comes of the first."""
+
 
 class Replace(PieceRule, frozen=True, kw_only=True):
     """It may be about an argument of `function`; `is_glued` says that no blank follows the new text."""
@@ -31,35 +36,38 @@ class Replace(PieceRule, frozen=True, kw_only=True):
 
 def learn(example: Example) -> Iterator[Replace]:
     for piece in example.pieces:
-        in_a_line = "\n" not in piece.before + piece.after and openness(piece.before) == 0
-        if in_a_line and not piece.is_cut and not is_rename(piece.before, piece.after):
-            function, _ = argument_of(piece) or ("", False)
-            yield replace(Replace.of(piece), function=function, is_glued=piece.is_glued)
+        if piece.is_cut or is_rename(piece.before, piece.after):
+            continue
+        if "\n" in piece.before + piece.after or openness(piece.before) != 0:
+            continue
+        function, _ = argument_of(piece) or ("", False)
+        yield replace(Replace.of(piece), function=function, is_glued=piece.is_glued)
 
 
 def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
     """The same tokens; between the same neighbours only, if they are not distinctive."""
-    listed = home and scopes.in_parameters(home, rule.offset(home))
-    if listed and rule.count == 1 and (rule.function or rule.before.strip()):
+    is_single = rule.count == 1
+    in_list = home is not None and scopes.in_parameters(home, rule.offset(home))
+    if is_single and in_list and (rule.function or rule.before.strip()):
         return
-    change = changed_at(rule, rule.function, home) if home and rule.function and rule.count == 1 else None
-    call_starts = change and {
-        m.end() for m in called(rule.function, snapshot) if is_called(change, snapshot, m.start(), project)
-    }
+    call_starts = _call_starts(rule, snapshot, home, project) if is_single and home is not None else None
+    for start, end in sorted(_spans(rule, snapshot)):
+        if call_starts is not None and _is_given_to_another(call_starts, snapshot, start):
+            continue
+        if home is not None and _is_put_elsewhere(rule, home, in_list, snapshot, start):
+            continue
+        if _is_out_of_line(rule, snapshot, start) or _is_done(rule, snapshot.text, start):
+            continue
+        if not rule.after:
+            start, end = _with_blanks(snapshot.text, start, end)
+        yield with_likeness(Place(start, end, rule.after), rule.left, rule.right, snapshot)
+
+
+def _spans(rule: Replace, snapshot: Snapshot) -> set[tuple[int, int]]:
     spans: set[tuple[int, int]] = set()
     for pattern in _patterns(rule):
         spans.update(nearest([match.span("phrase") for match in pattern.finditer(snapshot.text)], snapshot, rule))
-    for start, end in sorted(spans):
-        misplaced = home and not rule.before and scopes.in_parameters(snapshot, start) != listed
-        is_elsewhere = call_starts is not None and _is_given_to_another(call_starts, snapshot, start)
-        is_elsewhere = is_elsewhere or (
-            rule.count == 1 and home is not None and _is_behind_another(rule, home, snapshot, start)
-        )
-        is_elsewhere = is_elsewhere or _is_out_of_line(rule, snapshot, start)
-        if not misplaced and not is_elsewhere and not _is_done(rule, snapshot.text, start):
-            if not rule.after:
-                start, end = _with_blanks(snapshot.text, start, end)
-            yield with_likeness(Place(start, end, rule.after), rule.left, rule.right, snapshot)
+    return spans
 
 
 def label(rule: Replace) -> str:
@@ -78,6 +86,15 @@ def _with_blanks(text: str, start: int, end: int) -> tuple[int, int]:
     return start - left_blanks * (not tail or tail[0] in " \t\r\n,;)]}"), end
 
 
+def _call_starts(rule: Replace, snapshot: Snapshot, home: Snapshot, project: Project) -> set[int] | None:
+    """Where the brackets open of calls of the function whose argument was changed; None if it was no argument."""
+    change = changed_at(rule, rule.function, home) if rule.function else None
+    if change is None:
+        return None
+    calls = called(rule.function, snapshot)
+    return {call.end() for call in calls if is_called(change, snapshot, call.start(), project)}
+
+
 def _is_given_to_another(call_starts: Set[int], snapshot: Snapshot, offset: int) -> bool:
     """Whether it is an argument of another function than those whose brackets open at these offsets."""
     outward = syntax.outward(scopes.node_at(snapshot, offset))
@@ -85,14 +102,26 @@ def _is_given_to_another(call_starts: Set[int], snapshot: Snapshot, offset: int)
     return around is not None and snapshot.offset_of_byte(around.start_byte) + 1 not in call_starts
 
 
+def _is_put_elsewhere(rule: Replace, home: Snapshot, in_list: bool, snapshot: Snapshot, offset: int) -> bool:
+    """Whether something was put in a list of parameters and this is none, or the other way round, or behind a local
+    that is not the same one."""
+    if rule.before:
+        return False
+    if scopes.in_parameters(snapshot, offset) != in_list:
+        return True
+    return rule.count == 1 and _is_behind_another(rule, home, snapshot, offset)
+
+
 def _is_behind_another(rule: Replace, home: Snapshot, snapshot: Snapshot, offset: int) -> bool:
     """Whether something was put behind a local, and this is not the same one: `name` became `name.strip()`."""
     name = rule.left[-1] if rule.left else ""
-    if rule.before or rule.after[:1] not in (".", "[", "(") or not name.isidentifier():
+    if rule.after[:1] not in (".", "[", "(") or not name.isidentifier():
         return False
     local = scopes.local_at(home, rule.offset(home) - 1, (name,))
-    binding = scopes.local_at(snapshot, offset - 1, (name,)) if home is snapshot else None
-    return local is not None and (binding is None or binding.reach != local.reach)
+    if local is None:
+        return False
+    here = scopes.local_at(snapshot, offset - 1, (name,)) if home is snapshot else None
+    return here is None or here.reach != local.reach
 
 
 def _is_out_of_line(rule: Replace, snapshot: Snapshot, offset: int) -> bool:
@@ -139,14 +168,17 @@ def _tells(went: Sequence[str], neighbours: Sequence[str]) -> bool:
 def _patterns(rule: Replace) -> tuple[re.Pattern[str], ...]:
     """The old tokens; with a neighbour if they are punctuation or a keyword, with several if there are none."""
     went = [token.text for token in tokens(rule.before)]
-    if any(len(word) > 1 and word.isidentifier() and word not in KEYWORDS for word in went):
+    if any(map(_is_distinctive, went)):
         return (re.compile(f"(?P<phrase>{sequence(went)})"),)
-    near, further = (((1, 0), (0, 1)), ((2, 0), (0, 2))) if went else (((2, 0), (1, 1), (0, 2)), ((2, 1), (1, 2)))
-    patterns = [
-        tuple(pattern for before, after in sizes if (pattern := _between(rule, went, before, after)))
-        for sizes in (near, further)
-    ]
-    return patterns[0] or patterns[1]
+    for sizes in BESIDE if went else BETWEEN:
+        patterns = (_between(rule, went, before, after) for before, after in sizes)
+        if told := tuple(filter(None, patterns)):
+            return told
+    return ()
+
+
+def _is_distinctive(word: str) -> bool:
+    return len(word) > 1 and word.isidentifier() and word not in KEYWORDS
 
 
 def _between(rule: Replace, went: list[str], on_the_left: int, on_the_right: int) -> re.Pattern[str] | None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
 from difflib import SequenceMatcher
 from functools import partial
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -69,6 +69,7 @@ CLASS_OF_SELF = re.compile(r"\b(?:type\(self\)|self\.__class__)\(")
 """A class of Python that may be derived from the one around."""
 OVERRIDING = "overridden with other parameters"
 INHERITING = "inherited by classes whose calls cannot be judged"
+UNTOLD = "nothing says which parameter became which"
 TRANSPARENT = re.compile(
     r"@(?:\w+\.)*(?:abstractmethod|asynccontextmanager|cache|classmethod|contextmanager|final|lru_cache|override"
     r"|staticmethod)\b"
@@ -117,6 +118,10 @@ class Signature(Rule, frozen=True, kw_only=True):
         return frozenset(parameter.name for parameter in self.new if parameter.is_required) - had
 
     @property
+    def order(self) -> dict[str, int]:
+        return {parameter.name: number for number, parameter in enumerate(self.new)}
+
+    @property
     def went(self) -> list[str]:
         return _missing_in(self.new, self.old)
 
@@ -153,11 +158,14 @@ def _edited_lists(home: Snapshot, edit: Edit) -> Iterator[Node]:
     if edit.path != home.path or edit.line >= home.line_count:
         return
     start = home.line_start(edit.line)
-    if home.text.startswith(edit.after.rstrip("\r\n"), start):
-        touches = token_changes(edit.before, edit.after)
-        ends = sorted({start + at for touch in touches for at in (touch.new_start, touch.new_end)})
-        lists = (innermost(scopes.node_at(home, at), LISTS) for at in ends)
-        yield from (listed for listed in lists if listed is not None and _name_before(listed) is not None)
+    if not home.text.startswith(edit.after.rstrip("\r\n"), start):
+        return
+    touches = token_changes(edit.before, edit.after)
+    ends = {at for touch in touches for at in (touch.new_start, touch.new_end)}
+    for at in sorted(ends):
+        listed = innermost(scopes.node_at(home, start + at), LISTS)
+        if listed is not None and _name_before(listed) is not None:
+            yield listed
 
 
 def _name_before(listed: Node) -> Node | None:
@@ -176,25 +184,22 @@ def _name_before(listed: Node) -> Node | None:
 
 def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature | None:
     """None if calls are as they have to be, or nothing says which parameter became which."""
-    named, at = _name_before(listed), home.offset_of_byte(listed.start_byte)
+    named = _name_before(listed)
     if named is None or listed.has_error:
         return None
     function = text_of(named).removeprefix("#")
     named_at = home.offset_of_byte(named.end_byte) - len(function)
     symbol = symbol_at(function, function, home, named_at)
-    states = [(age, was) for age, was in _undone(home, at, edits) if was is not None]
-    states = [*takewhile(lambda state: text_of(_name_before(state[1])) == text_of(named), states)]
-    texts = [text_of(listed), *(text_of(was) for _, was in states)]
-    ages = [age for (age, _), text, later in zip(states, texts[1:], texts, strict=False) if text != later]
-    if symbol.node is None or not ages or not scopes.declares(symbol.node):
+    changes = _changes(home, listed, text_of(named), edits)
+    if not changes or symbol.node is None or not scopes.declares(symbol.node):
         return None
-    was = states[-1][1]
+    (latest, _), (_, was) = changes[0], changes[-1]
     receiver, new = _parameters(listed, symbol, home)
     old_receiver, old = _parameters(was, symbol, home)
-    renamed = _renamed(old, new)
     if receiver != old_receiver:
         return None
-    doubt = _doubt(symbol, home) or ("nothing says which parameter became which" if renamed is None else "")
+    renamed = _renamed(old, new)
+    doubt = _doubt(symbol.node, symbol, home) or (UNTOLD if renamed is None else "")
     renamed = renamed or {}
     old = tuple(replace(parameter, name=renamed.get(parameter.name, parameter.name)) for parameter in old)
     signature = Signature(
@@ -204,28 +209,44 @@ def _signature(home: Snapshot, listed: Node, edits: Sequence[Edit]) -> Signature
         old=old,
         new=new,
         renamed=tuple(renamed.items()),
-        given=tuple(_given_since(function, new, edits[len(edits) - ages[0] :])),
+        given=tuple(_given_since(function, new, edits[len(edits) - latest :])),
         doubt=doubt,
         path=home.path,
-        age=ages[0],
+        age=latest,
         since=len(edits),
     )
     is_kept = [(p.name, p.passing) for p in old] == [(p.name, p.passing) for p in new[: len(old)]]
     return None if is_kept and not signature.due else signature
 
 
-def _doubt(symbol: Symbol, home: Snapshot) -> str:
+def _changes(home: Snapshot, listed: Node, name: str, edits: Sequence[Edit]) -> list[tuple[int, Node]]:
+    """The ages of the edits that changed the parameters, the latest first, and what these were before, as long as the
+    function had this name."""
+    changes: list[tuple[int, Node]] = []
+    later = listed
+    for age, was in _undone(home, home.offset_of_byte(listed.start_byte), edits):
+        if was is None:
+            continue
+        if text_of(_name_before(was)) != name:
+            break
+        if text_of(was) != text_of(later):
+            changes.append((age, was))
+        later = was
+    return changes
+
+
+def _doubt(node: Node, symbol: Symbol, home: Snapshot) -> str:
     """Why nothing says which parameters calls have in mind: in C, declarations merely repeat each other."""
-    name, is_member = text_of(symbol.node), symbol.node is not None and scopes.is_member(symbol.node)
-    nodes = symbol.declarations(name, home) if family(home.path) != "c" else ()
-    declared = [node for node in nodes if not _is_exported(node)]
-    if sum(scopes.is_member(node) == is_member for node in declared) > 1:
+    name, is_member = text_of(node), scopes.is_member(node)
+    declared = symbol.declarations(name, home) if family(home.path) != "c" else ()
+    alike = [other for other in declared if scopes.is_member(other) == is_member and not _is_exported(other)]
+    if len(alike) > 1:
         return f"{in_label(name)} is declared more than once"
-    around = symbol.node and symbol.node.parent
-    if around is not None and symbols.has_several_constructors(around):
+    if symbols.has_several_constructors(node.parent):
         return f"{in_label(name)} has several constructors"
-    is_open = any(not TRANSPARENT.match(decorator) for decorator in _decorators(symbol))
-    return "a decorator may change the arguments" if is_open else ""
+    if any(not TRANSPARENT.match(decorator) for decorator in _decorators(symbol)):
+        return "a decorator may change the arguments"
+    return ""
 
 
 def _decorators(symbol: Symbol) -> list[str]:
@@ -238,13 +259,18 @@ def _decorators(symbol: Symbol) -> list[str]:
 
 def _given_since(function: str, new: Sequence[Parameter], edits: Iterable[Edit]) -> Iterator[tuple[str, str]]:
     """The arguments that these edits gave to calls, as they are written; strings are decided one by one."""
-    for piece in (piece for edit in edits for piece in example(edit.before, edit.after).pieces):
-        argument, at = piece.after.strip(" ,\t"), callee(piece.left)
-        if argument_of(piece) != (function, False) or at is None or not argument or QUOTE.search(argument):
+    for piece in chain.from_iterable(example(edit.before, edit.after).pieces for edit in edits):
+        place = callee(piece.left)
+        if place is None or argument_of(piece) != (function, False):
             continue
-        index, named = at[1] + piece.after.lstrip().startswith(","), NAMED.match(argument)
-        if named or index < len(new):
-            yield (named["name"] if named else new[index].name), argument
+        argument = piece.after.strip(" ,\t")
+        if not argument or QUOTE.search(argument):
+            continue
+        index = place[1] + piece.after.lstrip().startswith(",")
+        if named := NAMED.match(argument):
+            yield named["name"], argument
+        elif index < len(new):
+            yield new[index].name, argument
 
 
 def _undone(home: Snapshot, at: int, edits: Sequence[Edit]) -> Iterator[tuple[int, Node | None]]:
@@ -303,8 +329,9 @@ def _receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
     first = text_of(listed[0]) if listed else ""
     if family(home.path) != "python":
         return first if RECEIVER.match(first) else ""
-    is_static = "@staticmethod" in _decorators(symbol)
-    return first if symbol.owner is not None and not is_static and not first.startswith("*") else ""
+    if symbol.owner is None or first.startswith("*"):
+        return ""
+    return first if "@staticmethod" not in _decorators(symbol) else ""
 
 
 def _name_of(parameter: Node) -> str:
@@ -331,17 +358,23 @@ def _missing_in(parameters: Iterable[Parameter], others: Iterable[Parameter]) ->
 def _renamed(old: Sequence[Parameter], new: Sequence[Parameter]) -> dict[str, str] | None:
     """The new names, by the old ones, of parameters that stand where others stood; None if several may have become one
     another."""
-    names = [[parameter.name for parameter in parameters] for parameters in (old, new)]
-    if any(len(set(listed)) < len(listed) for listed in names):
+    names, new_names = [parameter.name for parameter in old], [parameter.name for parameter in new]
+    if len({*names}) < len(names) or len({*new_names}) < len(new_names):
         return None
     renamed: dict[str, str] = {}
-    for _, i, j, k, m in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
-        went = [parameter for parameter in old[i:j] if parameter.name not in names[1]]
-        came = [parameter for parameter in new[k:m] if parameter.name not in names[0]]
-        if went and came and [p.passing == "rest" for p in went] != [p.passing == "rest" for p in came]:
+    for _, i, j, k, m in SequenceMatcher(None, names, new_names, autojunk=False).get_opcodes():
+        went = [parameter for parameter in old[i:j] if parameter.name not in new_names]
+        came = [parameter for parameter in new[k:m] if parameter.name not in names]
+        if not went or not came:
+            continue
+        if [*map(_is_collecting, went)] != [*map(_is_collecting, came)]:
             return None
-        renamed |= {was.name: now.name for was, now in zip(went, came, strict=False)}
+        renamed |= {was.name: now.name for was, now in zip(went, came, strict=True)}
     return renamed
+
+
+def _is_collecting(parameter: Parameter) -> bool:
+    return parameter.passing == "rest"
 
 
 def names_of_calls(signature: Signature, home: Snapshot) -> frozenset[str]:
@@ -371,16 +404,23 @@ def find(rule: Signature, snapshot: Snapshot, home: Snapshot | None, project: Pr
 def _judged(rule: Signature, snapshot: Snapshot, home: Snapshot, project: Project) -> Iterator[JudgedCall]:
     """The calls that may have to change."""
     for uses in _called_as(rule, home, snapshot, project):
-        for name in (uses.name, *sorted(uses.other_names), *CONSTRUCTORS.get(uses.name, ())):
-            for call in calls_by_name(name, snapshot):
-                node = scopes.node_at(snapshot, call.named_at)
-                whose = symbols.qualifier_node(node) if node is not None else None
-                if node is None or (whose is not None and uses.kin and uses.kin.is_overridden(snapshot, whose)):
-                    continue
-                certain = _is_certain(uses, name, node)
-                if certain or (name == uses.name and is_in_doubt(uses, call.named_at)):
-                    given = _with_receiver(rule) if _gives_receiver(rule, uses, node) else rule
-                    yield from _changed_call(given, call, snapshot, certain)
+        names = (uses.name, *sorted(uses.other_names), *CONSTRUCTORS.get(uses.name, ()))
+        for call, name in ((call, called_as) for called_as in names for call in calls_by_name(called_as, snapshot)):
+            node = scopes.node_at(snapshot, call.named_at)
+            if node is None or _is_overridden(uses, node):
+                continue
+            certain = _is_certain(uses, name, node)
+            if not certain and (name != uses.name or not is_in_doubt(uses, call.named_at)):
+                continue
+            given = _with_receiver(rule) if _gives_receiver(rule, uses, node) else rule
+            judged = _judged_call(given, call, snapshot, certain)
+            if judged is not None:
+                yield judged
+
+
+def _is_overridden(uses: Uses, node: Node) -> bool:
+    whose = symbols.qualifier_node(node)
+    return whose is not None and uses.kin is not None and uses.kin.is_overridden(uses.snapshot, whose)
 
 
 def _is_certain(uses: Uses, name: str, node: Node) -> bool:
@@ -404,9 +444,10 @@ def _is_constructed(name: str, uses: Uses, node: Node) -> bool:
 
 def _gives_receiver(rule: Signature, uses: Uses, node: Node) -> bool:
     """Whether the call has in its brackets what stands before them elsewhere: `Store.save(store, path)`."""
-    is_of_class = rule.receiver.startswith("cls") or "@classmethod" in _decorators(uses.symbol)
+    if not rule.receiver or rule.receiver.startswith("cls") or "@classmethod" in _decorators(uses.symbol):
+        return False
     whose = symbols.qualifier_node(node)
-    if not rule.receiver or is_of_class or whose is None or uses.kin is None or text_of(whose) in symbols.SELVES:
+    if whose is None or uses.kin is None or text_of(whose) in symbols.SELVES:
         return False
     return uses.kin.of_class(uses.snapshot, text_of(whose), uses.offset_of(whose)) is SAME
 
@@ -416,22 +457,36 @@ def _with_receiver(rule: Signature) -> Signature:
     return replace(rule, old=(receiver, *rule.old), new=(receiver, *rule.new))
 
 
-def _changed_call(rule: Signature, call: CalledArguments, snapshot: Snapshot, certain: bool) -> Iterator[JudgedCall]:
+def _judged_call(rule: Signature, call: CalledArguments, snapshot: Snapshot, certain: bool) -> JudgedCall | None:
+    """None if it is as it has to be, or seems to be another function's."""
+    unclear = JudgedCall(call, certain, None)
+    if call.is_spread or (any(call.names) and not named_by(snapshot)):
+        return unclear
     values = {name: value for name in rule.due if (value := _value_of(name, rule, snapshot, call))}
-    is_clear = not call.is_spread and (named_by(snapshot) or not any(call.names))
-    told = _arguments(rule, call, snapshot, values) if is_clear else None
-    arguments, came = told or ([], [])
-    if told is not None and arguments == [*range(len(call.pieces))] and not rule.doubt:
-        return
-    if told is None or rule.doubt or not certain:
-        if certain or told is not None or not is_clear:
-            yield JudgedCall(call, certain, None)
-        return
-    missing = tuple(name for name in came if name not in values)
+    told = _arguments(rule, call, snapshot, values)
+    if told is None:
+        return unclear if certain else None
+    arguments, came = told
+    if arguments == [*range(len(call.pieces))] and not rule.doubt:
+        return None
+    if rule.doubt or not certain:
+        return unclear
+    missing = [name for name in came if name not in values]
+    return _changed_call(call, arguments, came, missing, snapshot)
+
+
+def _changed_call(
+    call: CalledArguments, arguments: list[Argument], came: list[str], missing: list[str], snapshot: Snapshot
+) -> JudgedCall | None:
+    """None if nothing is left to change."""
     place = Place(call.start, call.end, None) if missing else rewritten(snapshot.text, call, arguments)
-    if place is None or place.text != snapshot.text[place.start : place.end]:
-        place = place and replace(place, is_gap=bool(came) and place.start == place.end)
-        yield JudgedCall(call, certain, place, tuple(arguments), missing)
+    judged = JudgedCall(call, True, place, tuple(arguments), tuple(missing))
+    if place is None:
+        return judged
+    if place.text == snapshot.text[place.start : place.end]:
+        return None
+    is_gap = bool(came) and place.start == place.end
+    return replace(judged, place=replace(place, is_gap=is_gap))
 
 
 def _value_of(name: str, rule: Signature, snapshot: Snapshot, call: CalledArguments) -> str:
@@ -465,75 +520,121 @@ def _arguments(
 ) -> tuple[list[Argument], list[str]] | None:
     """The arguments as they have to be, each the number of an old one or a new text, and the parameters that had none,
     which get these `values`. None if nothing says which argument is for which parameter."""
-    has_names, given = named_by(snapshot), _given_until_now(rule, call)
+    given = _given_until_now(rule, call)
     if given is None:
         return None
-    by_position, by_name, rest = given
-    order = {parameter.name: at for at, parameter in enumerate(rule.new)}
-    arguments: list[Argument] = []
-    moved: list[Argument] = []
+    due = rule.due - given.names
+    missing = [parameter.name for parameter in rule.new if parameter.name in due]
+    by_position = [parameter for parameter in rule.new if parameter.passing in ("", "position")]
+    row = _row(by_position, rule, given, missing, values)
+    is_collected = len(row) == len(by_position) and any(map(_collects_arguments, rule.new))
+    if given.rest and not is_collected:
+        return None
+    in_row = [given.by_position.get(parameter.name, values.get(parameter.name, "")) for parameter in row]
+    behind = _behind_row(row, rule, given, missing, values, named_by(snapshot))
+    return None if behind is None else ([*in_row, *given.rest, *behind], missing)
+
+
+def _row(
+    by_position: Sequence[Parameter],
+    rule: Signature,
+    given: "_Given",
+    missing: Sequence[str],
+    values: Mapping[str, str],
+) -> list[Parameter]:
+    """The parameters whose arguments stand in a row: a new one is given by name where it is elsewhere, or where what
+    comes after it is."""
+    order = rule.order
+    last = max((order[name] for name in given.by_name if name in order), default=-1)
+
+    def is_in_row(parameter: Parameter) -> bool:
+        if parameter.name not in missing:
+            return parameter.name in given.by_position
+        return order[parameter.name] > last and not NAMED.match(values.get(parameter.name, ""))
+
+    return [*takewhile(is_in_row, by_position)]
+
+
+def _behind_row(
+    row: Sequence[Parameter],
+    rule: Signature,
+    given: "_Given",
+    missing: Sequence[str],
+    values: Mapping[str, str],
+    mark: str,
+) -> list[Argument] | None:
+    """The arguments that are given by name, in the order of the parameters; None if one would be that cannot."""
+    order, moved = rule.order, list[Argument]()
     named: list[tuple[int, Argument]] = [
-        (order.get(name, len(order)), at) for name, at in by_name.items() if name not in rule.went
+        (order.get(name, len(order)), at) for name, at in given.by_name.items() if name not in rule.went
     ]
-    missing: list[str] = []
-    is_in_row = True
     for parameter in rule.new:
-        name, passing, piece = parameter.name, parameter.passing, by_position.get(parameter.name)
-        is_missing = piece is None and name not in by_name and name in rule.due
-        missing += [name] if is_missing else []
-        value = values.get(name, "")
-        is_named = is_missing and (NAMED.match(value) or any(order[name] < at < len(order) for at, _ in named))
-        if passing == "rest":
-            if rest and not is_in_row:
-                return None
-            arguments += [] if name.startswith("**") else rest
-            rest = rest if name.startswith("**") else []
-        elif piece is None and not is_missing:
-            is_in_row = is_in_row and passing == "name"
-            if name in by_name and passing == "position":
-                return None
-        elif is_in_row and passing != "name" and not is_named:
-            arguments.append(value if piece is None else piece)
-        elif not has_names or passing == "position":
+        name, piece = parameter.name, given.by_position.get(parameter.name)
+        is_given = piece is not None or name in missing or name in given.by_name
+        if parameter in row or _is_collecting(parameter) or not is_given:
+            continue
+        if parameter.passing == "position":
             return None
-        else:
-            is_in_row = is_in_row and passing == "name"
-            if piece is not None:
-                moved.append((f"{name}{has_names}", piece))
-            else:
-                before = next((n for n, (at, _) in enumerate(named) if at > order[name]), len(named))
-                named.insert(before, (order[name], f"{name}{has_names}{NAMED.sub('', value).lstrip()}"))
-    return None if rest else ([*arguments, *moved, *(argument for _, argument in named)], missing)
+        if name in given.by_name:
+            continue
+        if not mark:
+            return None
+        if piece is not None:
+            moved.append((f"{name}{mark}", piece))
+            continue
+        before = next((n for n, (at, _) in enumerate(named) if at > order[name]), len(named))
+        named.insert(before, (order[name], f"{name}{mark}{NAMED.sub('', values.get(name, '')).lstrip()}"))
+    return [*moved, *(argument for _, argument in named)]
 
 
-def _given_until_now(rule: Signature, call: CalledArguments) -> tuple[dict[str, int], dict[str, int], list[int]] | None:
+class _Given(Struct, frozen=True):
+    """Which argument of a call is given to which parameter, and which to the one that collects the rest."""
+
+    by_position: dict[str, int]
+    by_name: dict[str, int]
+    rest: list[int]
+
+    @property
+    def names(self) -> Set[str]:
+        return self.by_position.keys() | self.by_name.keys()
+
+
+def _given_until_now(rule: Signature, call: CalledArguments) -> _Given | None:
     """As `_given`, of the parameters by their new names."""
     new_names = dict(rule.renamed)
     names = [new_names.get(name, name) for name in call.names]
-    if rule.new and rule.new[-1].name.startswith("**") and not {*rule.went}.isdisjoint(names):
+    if any(map(_collects_names, rule.new)) and not {*rule.went}.isdisjoint(names):
         return None  # it may be collected
     # What does not fit the old parameters has some of the new arguments already.
     given = _given(rule.old, names, {parameter.name for parameter in rule.new}) or _given(rule.new, names)
     kept = {parameter.name for parameter in rule.old if parameter.is_required} - {*rule.went} - rule.due
-    is_complete = given is not None and kept <= given[0].keys() | given[1].keys()
+    is_complete = given is not None and kept <= given.names
     return given if is_complete else None  # it is being written, or another function's
 
 
-def _given(
-    parameters: Sequence[Parameter], names: Sequence[str], also_known: Set[str] = frozenset()
-) -> tuple[dict[str, int], dict[str, int], list[int]] | None:
-    """Which argument of a call is given to which parameter, by position and by name, and to the one that collects the
-    rest; None if the call is none of such a function."""
-    count = sum(1 for _ in takewhile(lambda name: not name, names))
+def _given(parameters: Sequence[Parameter], names: Sequence[str], also_known: Set[str] = frozenset()) -> _Given | None:
+    """None if the call is none of such a function."""
+    count = len([*takewhile(lambda name: not name, names)])
     slots = [parameter.name for parameter in parameters if parameter.passing in ("", "position")]
-    collecting = [parameter.name.startswith("**") for parameter in parameters if parameter.passing == "rest"]
-    by_position, rest = dict(zip(slots, range(count), strict=False)), [*range(len(slots), count)]
-    by_name = {name: at for at, name in enumerate(names) if name}
-    is_foreign = not by_name.keys() <= {parameter.name for parameter in parameters} | also_known
-    is_overfull = (bool(rest) and False not in collecting) or (is_foreign and True not in collecting)
-    if is_overfull or "" in names[count:] or not by_position.keys().isdisjoint(by_name):
+    rest = [*range(len(slots), count)]
+    if rest and not any(map(_collects_arguments, parameters)):
         return None
-    return by_position, by_name, rest
+    by_position = dict(zip(slots, range(count), strict=False))
+    by_name = dict(zip(names[count:], range(count, len(names)), strict=True))
+    foreign = by_name.keys() - {parameter.name for parameter in parameters} - also_known
+    if foreign and not any(map(_collects_names, parameters)):
+        return None
+    if "" in by_name or not by_position.keys().isdisjoint(by_name):
+        return None
+    return _Given(by_position, by_name, rest)
+
+
+def _collects_arguments(parameter: Parameter) -> bool:
+    return _is_collecting(parameter) and not _collects_names(parameter)
+
+
+def _collects_names(parameter: Parameter) -> bool:
+    return parameter.name.startswith("**")
 
 
 def _is_known(name: str, snapshot: Snapshot, call: CalledArguments) -> bool:
@@ -548,11 +649,12 @@ def _is_known(name: str, snapshot: Snapshot, call: CalledArguments) -> bool:
 
 def _is_variable(node: Node | None) -> bool:
     """Whether it declares a variable at the top of the file, and no function."""
-    parent = scopes.outermost(node)[1] if node is not None and scopes.declares(node) else None
-    if node is None or kind_of(parent) not in ASSIGNING or scopes.is_member(node):
+    if node is None or not scopes.declares(node) or scopes.is_member(node):
         return False
-    value = part_of(parent, "value", "right")
-    return innermost(parent, scopes.FUNCTIONS | scopes.TYPES) is None and kind_of(value) not in scopes.FUNCTIONS
+    _, statement = scopes.outermost(node)
+    if kind_of(statement) not in ASSIGNING or innermost(statement, scopes.FUNCTIONS | scopes.TYPES) is not None:
+        return False
+    return kind_of(part_of(statement, "value", "right")) not in scopes.FUNCTIONS
 
 
 def calls_left(
@@ -571,9 +673,9 @@ def calls_left(
             for name in () if judged.call in offered else judged.missing:
                 needing.setdefault(name, []).append(named_from(home, file, judged.call.named_at))
         at_calls = (judged.call.named_at for judged in left.calls if judged.place is None)
-        unclear += [named_from(home, file, at) for at in sorted({*at_calls, *left.unread})]
+        unclear += map(partial(named_from, home, file), sorted({*at_calls, *left.unread}))
         for what, places in left.declaring.items():
-            declaring[what] += [named_from(home, file, at) for at in places]
+            declaring[what] += map(partial(named_from, home, file), places)
         yield
     needs = {f"needs an argument for {in_label(name)}": places for name, places in needing.items()}
     doubt = f"cannot be judged, as {rule.doubt}" if rule.doubt else "cannot be judged"
@@ -624,24 +726,29 @@ def _call_around(judged_calls: Iterable[JudgedCall], offset: int) -> CalledArgum
 
 def _unread(uses: Uses) -> Iterator[int]:
     """Where a file hands the function on as a value or under another name, or calls it in a way that is not read."""
-    file = uses.snapshot
     for name in (uses.name, *uses.other_names):
-        called = {call.named_at for call in calls_by_name(name, file)}
-        for at, node in scopes.nodes_of(file, name):
-            is_read = at in called or syntax.inside(file, at) is not None or scopes.declares(node)
-            if is_read or in_import(node) or _is_exported(node):
-                continue
-            if _is_value(node, uses) and _is_certain(uses, name, node):
-                yield at
-    if uses.name in CONSTRUCTORS:
-        for match in CLASS_OF_SELF.finditer(file.text):
-            node = scopes.node_at(file, match.start())
-            around = symbols.enclosing(node)
-            if around is not None and (around == uses.symbol.owner or uses.is_derived(around)):
-                yield match.start()
+        yield from _handed_on(uses, name)
+    made_of_self = CLASS_OF_SELF.finditer(uses.snapshot.text) if uses.name in CONSTRUCTORS else ()
+    for match in made_of_self:
+        around = symbols.enclosing(scopes.node_at(uses.snapshot, match.start()))
+        if around is not None and (around == uses.symbol.owner or uses.is_derived(around)):
+            yield match.start()
     for imported in uses.importing:
         if imported.is_passed_on and imported.name == uses.name != imported.alias:
             yield imported.start
+
+
+def _handed_on(uses: Uses, name: str) -> Iterator[int]:
+    """Where this name of the function certainly stands for it, and is neither called nor imported."""
+    file = uses.snapshot
+    called = {call.named_at for call in calls_by_name(name, file)}
+    for at, node in scopes.nodes_of(file, name):
+        if at in called or syntax.inside(file, at) is not None:
+            continue
+        if scopes.declares(node) or in_import(node) or _is_exported(node):
+            continue
+        if _is_value(node, uses) and _is_certain(uses, name, node):
+            yield at
 
 
 def _is_exported(node: Node) -> bool:
@@ -664,27 +771,38 @@ def _overriding(rule: Signature, uses: Uses) -> Iterator[int]:
     for at, node in scopes.nodes_of(file, uses.name):
         own = symbols.owner_of(node) if scopes.declares(node) else None
         listed = part_of(node.parent, "parameters")
-        if own is None or listed is None or (uses.is_home and own.start_byte == owner.start_byte):
+        if own is None or listed is None:
+            continue
+        if uses.is_home and own.start_byte == owner.start_byte:
             continue
         _, parameters = _parameters(listed, symbol_at(uses.name, uses.name, file, at), file)
-        takes_all = bool(parameters) and all(parameter.passing == "rest" for parameter in parameters)
-        is_alike = [parameter.name for parameter in parameters] == [parameter.name for parameter in rule.new]
-        if not (takes_all or is_alike) and (uses.is_certain(at) or is_in_doubt(uses, at)):
+        if not _takes(parameters, rule) and (uses.is_certain(at) or is_in_doubt(uses, at)):
             yield at
+
+
+def _takes(parameters: Sequence[Parameter], rule: Signature) -> bool:
+    """Whether a function with these parameters can be called as this one."""
+    if parameters and all(map(_is_collecting, parameters)):
+        return True
+    return [parameter.name for parameter in parameters] == [parameter.name for parameter in rule.new]
 
 
 def _inheriting(rule: Signature, uses: Uses) -> Iterator[int]:
     """Where classes of the file take over the constructor: what makes objects of them goes by their names."""
-    kin = uses.kin if rule.function in CONSTRUCTORS else None
-    for derived in kin.derived(uses.snapshot) if kin is not None else ():
+    if rule.function not in CONSTRUCTORS or uses.kin is None:
+        return
+    for derived in uses.kin.derived(uses.snapshot):
         declared = members(uses.project, Type(derived.file, definition=derived), rule.function) or ()
         if any(symbols.owner_of(member.name) == uses.symbol.owner for member in declared):
             yield derived.offset
 
 
 def label(rule: Signature) -> str:
-    came = ", ".join(name for name in _missing_in(rule.old, rule.new) if name in rule.due)
-    went = ", ".join(rule.went)
-    if came and not went:
-        return f"add {in_label(came)} to calls of {in_label(rule.function)}"
-    return f"remove {in_label(went)}" if went and not came else f"change the arguments of {in_label(rule.function)}"
+    came = [name for name in _missing_in(rule.old, rule.new) if name in rule.due]
+    if came and rule.went:
+        return f"change the arguments of {in_label(rule.function)}"
+    if came:
+        return f"add {in_label(', '.join(came))} to calls of {in_label(rule.function)}"
+    if rule.went:
+        return f"remove {in_label(', '.join(rule.went))}"
+    return f"change the arguments of {in_label(rule.function)}"

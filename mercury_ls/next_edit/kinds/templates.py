@@ -47,13 +47,13 @@ def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> 
     template = learned_template(before, after)
     if template is None:
         return
+    is_enough = rare or template.anchored or not template.values
     for match in occurrences(template, snapshot.text):
-        values = match.groups()[1:]
-        unchanged_values = sum(a == b for a, b in zip(values, template.values, strict=True))
-        words = [b for a, b in zip(values, template.values, strict=True) if a == b and len(b) > 2 and WORD.search(b)]
-        if values and not words and not template.anchored and not rare:
-            continue
-        yield match.end(1), match.end(), template.build(match), unchanged_values / max(len(values), 1)
+        pairs = zip(match.groups()[1:], template.values, strict=True)
+        shared = [value for value, learned in pairs if value == learned]
+        if is_enough or any(len(value) > 2 and WORD.search(value) for value in shared):
+            share = len(shared) / max(len(template.values), 1)
+            yield match.end(1), match.end(), template.build(match), share
 
 
 def occurrences(template: "Template", text: str) -> Iterator[re.Match[str]]:
@@ -127,24 +127,28 @@ def learned_template(before: str, after: str) -> Template | None:
 
 def _offsets_removed(before: str, after: str) -> set[int]:
     """The offsets of the removed tokens, without names that only moved, unless nothing but the order changed."""
-    changes, reordered = token_changes(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
-    words_before, words_after = Counter(WORD.findall(before)), Counter(WORD.findall(after))
-    moved = {word for word, count in words_before.items() if words_after[word] >= count}
-    stay = set[str]() if reordered else moved - KEYWORDS
-    went = (token for token in tokens(before) if any(t.start <= token.start < t.end for t in changes))
+    changes, old = token_changes(before, after), tokens(before)
+    went = [token for change in changes for token in old if change.start <= token.start < change.end]
+    stay = set[str]()
+    if sorted(tokens_of(before)) != sorted(tokens_of(after)):
+        words = Counter(WORD.findall(before))
+        fewer = words - Counter(WORD.findall(after))
+        stay = words.keys() - fewer.keys() - KEYWORDS
     return {token.start for token in went if token.text not in stay}
 
 
 def _unchanged(before: str, after: str) -> set[str]:
-    """The strings and paths of both, without paths whose names also occur by themselves."""
-    operands = [match for text in (before, after) for match in OPERAND.finditer(text)]
-    shared = {match.group() for match in OPERAND.finditer(before)} & {
-        match.group() for match in OPERAND.finditer(after)
-    }
-    paths = {match["path"] for match in operands if match["path"]}
-    bare = {word for text in (before, after) for word in WORD.findall(OPERAND.sub("", text))}
-    elsewhere = {path: bare.union(*(WORD.findall(other) for other in paths if other != path)) for path in paths}
-    return {operand for operand in shared if not (set(WORD.findall(operand)) - FIXED) & elsewhere.get(operand, set())}
+    """The strings and paths of both, without paths whose names also occur by themselves or in other paths."""
+    old, new = [*OPERAND.finditer(before)], [*OPERAND.finditer(after)]
+    shared = {operand.group() for operand in old} & {operand.group() for operand in new}
+    paths = {operand["path"] for operand in (*old, *new) if operand["path"]}
+    bare = {*WORD.findall(OPERAND.sub("", before)), *WORD.findall(OPERAND.sub("", after))}
+    mixed = set[str]()
+    for path in shared & paths:
+        elsewhere = bare.union(*(WORD.findall(other) for other in paths - {path}))
+        if not elsewhere.isdisjoint({*WORD.findall(path)} - FIXED):
+            mixed.add(path)
+    return shared - mixed
 
 
 def _units(text: str, is_whole: Callable[[str], bool]) -> list[Token]:

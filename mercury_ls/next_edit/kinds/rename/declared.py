@@ -30,10 +30,15 @@ def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project, 
     home = homes.get(rule.path)
     if not isinstance(rule, Rename) or (home is not None and is_declared(rule, home, project)):
         return rule
-    declarations = [(homes[path], first, rule.lines) for path, first in rule.places if path in homes]
-    declarations += [(homes[e.path], e.line, e.after.count("\n")) for e in edits if e.path in homes and _gives(rule, e)]
-    moved = (declared for file, first, lines in declarations for declared in _at_declarations(rule, file, first, lines))
-    return next((edit for edit in moved if is_declared(edit, homes[edit.path], project)), rule)
+    edited = [(path, first, rule.lines) for path, first in rule.places]
+    edited += [(edit.path, edit.line, edit.after.count("\n")) for edit in edits if _gives(rule, edit)]
+    for path, first, lines in edited:
+        if path not in homes:
+            continue
+        for moved in _at_declarations(rule, homes[path], first, lines):
+            if is_declared(moved, homes[path], project):
+                return moved
+    return rule
 
 
 def _gives(rule: Rename, edit: Edit) -> bool:
@@ -82,9 +87,9 @@ def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
     old, new = _old_and_new(rule, home, project)
     if not any(map(_is_interface, new)):
         old = [node for node in old if not _is_interface(node)]
-    is_shared = family(home.path) in traits.IMPLICIT_RECEIVERS
-    spaces = [{namespace_of(node) for node in nodes if _has_body(node) or is_shared} for nodes in (old, new)]
-    return not spaces[0].isdisjoint(spaces[1])
+    if family(home.path) not in traits.IMPLICIT_RECEIVERS:
+        old, new = [*filter(_has_body, old)], [*filter(_has_body, new)]
+    return not {*map(namespace_of, old)}.isdisjoint(map(namespace_of, new))
 
 
 def _is_interface(node: Node) -> bool:
@@ -106,10 +111,13 @@ def _refers_to_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
         return False
     declared = [at for at, node in scopes.nodes_of(home, rule.before) if scopes.declares(node)]
     if not declared and not is_given and language in traits.EXPLICIT_NAMES:
-        return edited.type.endswith("identifier") and not is_qualified(edited) and not called_with_keyword(edited)
-    old = (symbol_at(rule.before, rule.after, home, at) for at in declared)
-    uses = (Uses(rule.before, rule.after, symbol, home, home, project) for symbol in old)
-    return any(of_declared.may_refer(use) for of_declared in uses)
+        is_bare = not is_qualified(edited) and not called_with_keyword(edited)
+        return is_bare and edited.type.endswith("identifier")
+    for at in declared:
+        symbol = symbol_at(rule.before, rule.after, home, at)
+        if Uses(rule.before, rule.after, symbol, home, home, project).may_refer(use):
+            return True
+    return False
 
 
 def _is_declared_anew(rule: Rename, home: Snapshot, project: Project) -> bool:

@@ -40,39 +40,43 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     spans = _mentioned(rule, snapshot)
     if not spans:
         return []
-    declared_in = home if home is not None and is_declared(rule, home, project) else None
-    certain = declared_in is not None and (declared_in is snapshot or knows_imports(snapshot))
-    if not certain and (_is_keyword(rule, home) or _is_doubtful(rule, snapshot, home, project)):
+    is_sure = home is not None and is_declared(rule, home, project) and (home is snapshot or knows_imports(snapshot))
+    if not is_sure and (_is_keyword(rule, home) or _is_doubtful(rule, snapshot, home, project)):
         return []
     if home is not None and project.once(("several", rule, home.path), lambda: is_one_of_several(rule, home, project)):
         return []
-    uses = _uses(rule, snapshot, declared_in, project) if declared_in is not None and certain else None
-    if uses is not None and snapshot.version == CLOSED and not uses.may_be_there:
-        return []
+    if home is not None and is_sure:
+        return _certain_places(rule, snapshot, home, project, spans)
     code = _alike_embedded(rule, snapshot, home, spans)
-    if home is not None and not certain and rule.count == 1 and is_of_a_use(rule, home, project):
+    if home is not None and rule.count == 1 and is_of_a_use(rule, home, project):
         return _uses_alike(rule, snapshot, code)
     symbol = renamed_symbol(rule, home)
-    if uses is None:
-        return _placed(rule, snapshot, home, symbol, _likely_spans(rule, snapshot, home, symbol, project, code))
-    certain_spans = _certain_spans(uses, spans, code)
-    if declared_in is snapshot:
+    return _placed(rule, snapshot, home, symbol, _likely_spans(rule, snapshot, home, symbol, project, code))
+
+
+def _certain_places(
+    rule: Rename, snapshot: Snapshot, home: Snapshot, project: Project, spans: Sequence[Span]
+) -> list[Place]:
+    symbol = renamed_symbol(rule, home)
+    uses = uses_in_family(rule.before, rule.after, symbol, home, snapshot, project)
+    if snapshot.version == CLOSED and not uses.may_be_there:
+        return []
+    certain_spans = _certain_spans(uses, spans, _alike_embedded(rule, snapshot, home, spans))
+    if snapshot is home:
         certain_spans += [(at, at + len(rule.before)) for at in documented(uses)]
-    certain_places = _placed(rule, snapshot, home, symbol, certain_spans, uses.import_sites)
-    return [replace(place, bound=True, certain=True) for place in certain_places]
-
-
-def _uses(rule: Rename, snapshot: Snapshot, home: Snapshot, project: Project) -> Uses:
-    return uses_in_family(rule.before, rule.after, renamed_symbol(rule, home), home, snapshot, project)
+    places = _placed(rule, snapshot, home, symbol, certain_spans, uses.import_sites)
+    return [replace(place, bound=True, certain=True) for place in places]
 
 
 def _alike_embedded(rule: Rename, snapshot: Snapshot, home: Snapshot | None, spans: Sequence[Span]) -> list[Span]:
     """The spans that are in code, a string or a comment as the edit was."""
     own = _origin(rule, home)
-    alike = [(start, end) for start, end in spans if _within(snapshot, start, end) == own]
-    if own is None or (home is snapshot and not _is_quoted(rule.left[-1:], rule.right[:1])):
+    alike = [span for span in spans if _within(snapshot, *span) == own]
+    if own is None:
         return alike
-    return [(start, end) for start, end in alike if _is_whole_text(rule, snapshot, start, end)]
+    if home is snapshot and not _is_quoted(rule.left[-1:], rule.right[:1]):
+        return alike
+    return [span for span in alike if _is_whole_text(rule, snapshot, *span)]
 
 
 def _uses_alike(rule: Rename, snapshot: Snapshot, code: Sequence[Span]) -> list[Place]:
@@ -95,12 +99,16 @@ def _likely_spans(
 ) -> list[Span]:
     """The nearest spans that may refer to the symbol, where its declaration was not renamed or is not known."""
     if home is None:
-        alike = (span for span in code if symbol.is_alike(rule.before, snapshot, span[0]))
-        return nearest([span for span in alike if not _is_attribute(snapshot, span[0])], snapshot, rule)
+        return nearest([span for span in code if _is_free(rule.before, snapshot, span[0])], snapshot, rule)
     uses = Uses(rule.before, rule.after, symbol, home, snapshot, project)
-    referring = [span for span in code if uses.may_refer(span[0])]
-    if rule.count == 1 and not defines(rule.left, rule.right):
-        referring = [span for span in referring if not _is_of_another(symbol, snapshot, span[0])]
+    is_of_use = rule.count == 1 and not defines(rule.left, rule.right)
+    referring: list[Span] = []
+    for start, end in code:
+        if not uses.may_refer(start):
+            continue
+        if is_of_use and _is_of_another(symbol, snapshot, start):
+            continue
+        referring.append((start, end))
     return nearest(referring, snapshot, rule)
 
 
@@ -113,11 +121,12 @@ def _placed(
     import_sites: Collection[int] = (),
 ) -> list[Place]:
     """What to write at these spans, and how like the place of the edit each is."""
-    texts = (rule.after if at in import_sites else _spelled(rule, snapshot, at, end, symbol) for at, end in spans)
-    places = [Place(at, end, text) for (at, end), text in zip(spans, texts, strict=True)]
-    likened = [with_likeness(place, rule.left, rule.right, snapshot) for place in places]
-    declaration_gone = home is snapshot and _is_declaration_gone(rule, snapshot, symbol, likened)
-    return [replace(place, declaration_gone=declaration_gone) for place in likened]
+    places: list[Place] = []
+    for start, end in spans:
+        text = rule.after if start in import_sites else _spelled(rule, snapshot, start, end, symbol)
+        places.append(with_likeness(Place(start, end, text), rule.left, rule.right, snapshot))
+    declaration_gone = home is snapshot and _is_declaration_gone(rule, snapshot, symbol, places)
+    return [replace(place, declaration_gone=declaration_gone) for place in places]
 
 
 def _replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[Span]) -> Iterator[Place]:
@@ -169,9 +178,11 @@ def _has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
     return False
 
 
-def _is_attribute(snapshot: Snapshot, offset: int) -> bool:
+def _is_free(name: str, snapshot: Snapshot, offset: int) -> bool:
+    """Whether it is no local there, and no attribute."""
     node = scopes.node_at(snapshot, offset)
-    return node is not None and is_qualified(node)
+    is_attribute = node is not None and is_qualified(node)
+    return not is_attribute and scopes.binding_at(snapshot, offset, (name,)) is None
 
 
 def _is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
@@ -202,15 +213,19 @@ def _within(snapshot: Snapshot, start: int, end: int) -> str | None:
 
 def _is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places: Sequence[Place]) -> bool:
     """Whether the declaration was renamed and none of these places declares the old name."""
+    if symbol.node is None:
+        return False
     bound = {binding.reach for binding in scopes.bindings(snapshot, (rule.before,))}
-    if symbol.node is None or (symbol.local and symbol.local.reach in bound):
+    if symbol.local is not None and symbol.local.reach in bound:
         return False
     if not scopes.declares(symbol.node):
-        spots = (sides(snapshot, place.start, place.end) for place in places)
-        return defines(rule.left, rule.right) and not any(defines(before, after) for before, after in spots)
-    nodes = (scopes.node_at(snapshot, place.start) for place in places)
-    declaring = [node for node in nodes if node is not None and scopes.declares(node)]
-    return all(constructs(node, symbol.node) for node in declaring)
+        defining = (place for place in places if defines(*sides(snapshot, place.start, place.end)))
+        return defines(rule.left, rule.right) and next(defining, None) is None
+    for place in places:
+        node = scopes.node_at(snapshot, place.start)
+        if node is not None and scopes.declares(node) and not constructs(node, symbol.node):
+            return False
+    return True
 
 
 def _accessor(name: str) -> str:

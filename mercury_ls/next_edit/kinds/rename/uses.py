@@ -157,7 +157,9 @@ class Uses(Struct, dict=True):
         """Whether it stands in a string that Python reads as code, an annotation or an entry of `__all__`, and there
         certainly refers to the symbol."""
         node = scopes.node_at(self.snapshot, offset)
-        if node is None or node.type != "string_content" or not self.symbol.module_level or self.taken_at is not None:
+        if node is None or node.type != "string_content":
+            return False
+        if not self.symbol.module_level or self.taken_at is not None:
             return False
         if _is_in_all(node):
             return text_of(node) == self.name and (self.is_home or bool(self._imported_as_is))
@@ -171,36 +173,42 @@ class Uses(Struct, dict=True):
             return SAME
         if self.is_home or knows_imports(self.snapshot):
             return UNKNOWN if self._is_imported(node, offset) else OTHER
-        is_bare = not symbols.is_qualified(node) or symbols.is_in_path(node)
-        return UNKNOWN if is_bare and scopes.local_at(self.snapshot, offset, (self.name,)) is None else OTHER
+        if symbols.is_qualified(node) and not symbols.is_in_path(node):
+            return OTHER
+        return UNKNOWN if scopes.local_at(self.snapshot, offset, (self.name,)) is None else OTHER
 
     def _is_same_name(self, node: Node, offset: int) -> bool:
         if offset in self.import_sites:
             return self.taken_at is None or offset not in self._imported_as_is
-        if symbols.is_extension(self.symbol.node) and not scopes.declares(node) and not in_import(node):
-            return symbols.is_qualified(node) and self._extends(node) and self._is_called(self.name, offset)
+        is_extension = symbols.is_extension(self.symbol.node)
+        if is_extension and not scopes.declares(node) and not in_import(node):
+            return self._extends(node) and self._is_called(self.name, offset)
         if symbols.is_qualified(node):
-            if self.is_home and self._is_in_the_same_file(node):
-                return symbols.is_in_path(node)
-            if family(self.snapshot.path) == "rust" and scopes.is_member(node):
-                return False
-            module = symbols.qualifier_node(node)
-            path = symbols.path_before(node)
-            path = path or (_path_in_file(text_of(module), node) if module is not None else "")
-            return bool(path) and self._has(path, self.name, offset)
+            return self._is_same_path(node, offset)
         if in_import(node):
             return self.is_home and scopes.declares(node) and scopes.binding(self.snapshot, node) is None
-        if self.taken_at is not None:
+        if self.taken_at is not None or self._comes_before(node):
             return False
-        return self._is_called(self.name, offset) and not self._comes_before(node)
+        return self._is_called(self.name, offset)
+
+    def _is_same_path(self, node: Node, offset: int) -> bool:
+        """Whether what stands before the name is the home, or a module within it."""
+        if self.is_home and self._is_in_the_same_file(node):
+            return symbols.is_in_path(node)
+        if family(self.snapshot.path) == "rust" and scopes.is_member(node):
+            return False
+        module = symbols.qualifier_node(node)
+        path = symbols.path_before(node) or (_path_in_file(text_of(module), node) if module is not None else "")
+        return bool(path) and self._has(path, self.name, offset)
 
     def _comes_before(self, node: Node) -> bool:
         """Whether Python reads it before the declaration has run: the second `str` of `str = str` is another."""
-        declared = self.symbol.node
-        if not self.is_home or declared is None or declared.parent is None or family(self.snapshot.path) != "python":
+        if not self.is_home or family(self.snapshot.path) != "python":
             return False
-        around = innermost(node.parent, scopes.FUNCTIONS)
-        return around is None and node.start_byte < declared.parent.end_byte and not scopes.declares(node)
+        statement = self.symbol.node and self.symbol.node.parent
+        if statement is None or scopes.declares(node):
+            return False
+        return node.start_byte < statement.end_byte and innermost(node.parent, scopes.FUNCTIONS) is None
 
     @cached_property
     def taken_at(self) -> int | None:
@@ -293,12 +301,16 @@ class Uses(Struct, dict=True):
         return self._is_all(self._meaning(alias, offset))
 
     def _extends(self, node: Node) -> bool:
-        """Whether the object has the type that the extension of Kotlin names."""
+        """Whether it is named of an object of the type that the extension of Kotlin names."""
+        if not symbols.is_qualified(node):
+            return False
         extended = scopes.outermost(self.symbol.node)[1] if self.symbol.node is not None else None
         whose = symbols.qualifier_node(node)
-        types = types_of(self.project, self.snapshot, whose) if whose is not None else None
-        names = {text_of(kind.definition.name) if kind.definition else generic(kind.text)[0] for kind in types or ()}
-        return extended is not None and names == {symbols.type_name(extended)}
+        if extended is None or whose is None:
+            return False
+        types = types_of(self.project, self.snapshot, whose) or ()
+        names = {text_of(kind.definition.name) if kind.definition else generic(kind.text)[0] for kind in types}
+        return names == {symbols.type_name(extended)}
 
     def _has(self, path: str, name: str, offset: int) -> bool:
         """Whether a dotted path is a module that is the home, or has the name from it."""
