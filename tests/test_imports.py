@@ -41,11 +41,13 @@ BOUNDARY = {
     "api",
     "bounds",
     "installation",
+    "mentions",
     "model_folders",
     "private_keys",
     "prompts",
     "redaction",
     "record",
+    "spots",
 }
 ORDER = {
     "mercury_ls": (

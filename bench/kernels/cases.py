@@ -248,8 +248,8 @@ def _choosing(
         return torch.stack([token.int().view(torch.float32), probability])
 
     def ours(number: int) -> Tensor:
-        chooser = head.Head(norm, (many[number % len(many)], None), None, EPSILON)
-        return head.chosen(head.choose(chooser, prepared, wanted, None, allowed)).probability_CW[0]
+        chooser = head.Head(norm, (many[number % len(many)], None), EPSILON)
+        return head.chosen(head.choose(chooser, prepared, wanted, allowed)).probability_CW[0]
 
     return Case(
         f"head + choice of {shape.vocabulary}",

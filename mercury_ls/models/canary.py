@@ -162,7 +162,7 @@ def examined(
     there is no time left. `EngineError` if it could answer none."""
     right, asked, problem = 0, 0, None
     failed: list[str] = []
-    for question in questions_for(engine.info())[:limit]:
+    for question in _questions_for(engine.info())[:limit]:
         if (now := clock()) >= until or right >= needed or right + limit - asked < needed:
             break
         asked += 1
@@ -180,7 +180,7 @@ def examined(
     return Verdict(right, asked, failed=tuple(failed))
 
 
-def questions_for(info: EngineInfo) -> Sequence[Question]:
+def _questions_for(info: EngineInfo) -> Sequence[Question]:
     if not info.rewrites:
         return GAPS
     return [*chain.from_iterable(zip(GAPS, REWRITES, strict=True))] if info.fills else REWRITES

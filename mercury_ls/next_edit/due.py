@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit, Region, Regions
 from mercury_engine.mentions import Edited, changed_names, mentions
 from mercury_engine.prompts.lines import lines_of as whole_lines
-from mercury_engine.spots import APART, PastEdit, spots
-from mercury_engine.tokens.revisions import ABOVE, BELOW
+from mercury_engine.spots import ABOVE, APART, BELOW, PastEdit, spots
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.private import shown
 from mercury_ls.next_edit.candidates import Candidate

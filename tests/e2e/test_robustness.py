@@ -103,7 +103,7 @@ async def test_engine_crashes_in_mid_request_and_comes_back(environment, project
         assert await server.inline(again, 2, 8)
 
 
-@pytest.mark.parametrize("lost", ["engine-v1.sock", "engine.lock", ""])
+@pytest.mark.parametrize("lost", ["engine-v2.sock", "engine.lock", ""])
 async def test_files_of_the_engine_may_be_deleted(environment, project, lost):
     """The socket, the lock, or the folder with both."""
     run = Path(environment["MERCURY_LS_RUNTIME_DIR"])

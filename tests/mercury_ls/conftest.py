@@ -11,14 +11,14 @@ from tests import tiny_model
 
 
 @pytest.fixture(scope="session")
-def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_model.write(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(autouse=True)
-def only_a_tiny_model(monkeypatch: pytest.MonkeyPatch, stand_in: Path) -> None:
+def only_a_tiny_model(monkeypatch: pytest.MonkeyPatch, tiny_model_folder: Path) -> None:
     """Whatever is installed beside this Python: no test waits for a large one."""
-    monkeypatch.setattr(model_folders, "_packaged", lambda: (stand_in,))
+    monkeypatch.setattr(model_folders, "_packaged", lambda: (tiny_model_folder,))
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def test_project_around_file_is_reported(file, tmp_path, monkeypatch):
     (tmp_path / ".git").mkdir()
     (tmp_path / "b.py").write_text("def load():\n    return open(path)\n")
     told = []
-    monkeypatch.setattr(FakeEngine, "infill", lambda engine, request: told.extend(request.snippets) or iter(()))
+    monkeypatch.setattr(FakeEngine, "fill", lambda engine, gap: told.extend(gap.snippets) or iter(()))
     ask(file, 2, 12)
     assert [snippet.text for snippet in told] == ["def load():\n    return open(path)"]
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import EngineError
+from mercury_engine.api import PROTOCOL_VERSION, EngineError
 from mercury_engine.prompts.dialects import DIALECTS, dialect_for
 from mercury_engine.prompts.edits import edit_format_for
 from mercury_engine.record import ModelRecord
@@ -242,7 +242,7 @@ READINGS: tuple[tuple[str, Reading], ...] = (
     ("/api/v1/models", _lm_studio),
     ("/v1/health", _tabby),
     ("/v1/models", _openai),
-    ("/engine/v1/info", _mercury),
+    (f"/engine/v{PROTOCOL_VERSION}/info", _mercury),
 )
 
 

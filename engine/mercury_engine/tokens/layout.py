@@ -151,7 +151,7 @@ def freeze(tokenizer: Tokenizer, gap: Gap, budget: Budget) -> Frozen:
     """
     preamble = (
         *(BOS, language_id(gap.language), PATH),
-        *path_ids(tokenizer, gap.path, budget),
+        *_path_ids(tokenizer, gap.path, budget),
         *_snippets(tokenizer, gap.snippets, budget),
         EDITS,
         *_edits(tokenizer, gap.edits, gap.path, budget),
@@ -255,7 +255,7 @@ def language_id(name: str) -> int:
     return SPECIALS.index(f"<lang:{name if name in LANGUAGES else 'text'}>")
 
 
-def path_ids(tokenizer: Tokenizer, path: str, budget: Budget) -> list[int]:
+def _path_ids(tokenizer: Tokenizer, path: str, budget: Budget) -> list[int]:
     return tokenizer.encode(path)[-budget.path :]
 
 
@@ -279,7 +279,7 @@ def _edits(tokenizer: Tokenizer, edits: Sequence[Edit], here: str, budget: Budge
     between `<old>` and `</old>`, the added text."""
     ids: list[int] = []
     for edit in reversed(edits):
-        path = [] if edit.path == here else path_ids(tokenizer, edit.path, budget)
+        path = [] if edit.path == here else _path_ids(tokenizer, edit.path, budget)
         removed = tokenizer.encode(edit.before)[: budget.edit]
         added = tokenizer.encode(edit.after)[: budget.edit]
         rendered = [PATH, *path, OLD, *removed, OLD_END, *added]

@@ -20,9 +20,6 @@ from mercury_engine.tokens.layout import language_id
 from mercury_engine.tokens.tokenizer import LINE, Tokenizer
 from mercury_engine.tokens.vocabulary import BOS, EDITS, EOM, INS, OLD, OLD_END, PATH, REGION, SNIP
 
-ABOVE, BELOW = 4, 4
-"""Lines around a region."""
-
 LONGEST_PATH = 32
 MENTIONS = 128
 """Tokens of the lines behind one edit."""

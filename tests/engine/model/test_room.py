@@ -93,18 +93,18 @@ def check_promise(room, work):
     assert room.promised == []
 
 
-@pytest.mark.parametrize("what", ["infill", "warm"])
+@pytest.mark.parametrize("what", ["fill", "warm"])
 def test_completions_give_back_what_they_were_promised(what):
     runtime = scripted("x = self")
     room = Room(runtime, FIM.name)
     check_promise(room, getattr(engine(runtime, room=room), what)(gap("a = 1\n" * 900 + "x = $0\n")))
 
 
-@pytest.mark.parametrize(("what", "effort"), [("infill", "low"), ("infill", "high"), ("warm", "low")])
+@pytest.mark.parametrize(("what", "effort"), [("fill", "low"), ("fill", "high"), ("warm", "low")])
 @pytest.mark.parametrize("name", ["dream", "sdar"])
 def test_diffusion_models_give_back_what_they_were_promised(name, what, effort):
     room, answering = diffusing(name)
-    asked = fakes.request("a = 1\n" * 90 + "$0", block=True, effort=effort)
+    asked = fakes.gap("a = 1\n" * 90 + "$0", block=True, effort=effort)
     check_promise(room, getattr(answering, what)(asked))
 
 
@@ -183,7 +183,7 @@ def test_completions_and_reading_ahead_are_refused_before_any_reading():
     *_, last = answering.fill(gap("x = $0\n", most_tokens=4))
     assert last.final
     runtime.reads.clear()
-    for work in (answering.infill, answering.warm):
+    for work in (answering.fill, answering.warm):
         with pytest.raises(TooLongError, match=rf"{FIM.name}: \d+ tokens .*leaves 5 MiB.* raise it to \d+, send less"):
             list(work(gap("a = 1\n" * 900 + "x = $0\n")))
     assert runtime.reads == []
@@ -192,7 +192,7 @@ def test_completions_and_reading_ahead_are_refused_before_any_reading():
 @pytest.mark.parametrize("name", ["dream", "sdar"])
 def test_diffusion_models_refuse_in_the_same_words(name):
     room, refusing = diffusing(name, 2000)
-    for work in (refusing.infill, refusing.warm):
+    for work in (refusing.fill, refusing.warm):
         with pytest.raises(TooLongError, match=r"tiny: \d+ tokens and an answer take [12] MiB"):
-            list(work(fakes.request("a = 1\n" * 90 + "$0", block=True)))
+            list(work(fakes.gap("a = 1\n" * 90 + "$0", block=True)))
     assert room.runtime.rows == []

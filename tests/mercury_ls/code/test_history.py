@@ -68,11 +68,11 @@ LINES = "a\nb\nc\nd\ne\nf\ng\n"
     ("old", "new", "above", "below"),
     [
         ("d\n", "D\n", "a\nb\nc\n", "e\nf\ng\n"),
-        ("a\n", "A\n", "", "b\nc\nd\n"),
-        ("g\n", "G\n", "d\ne\nf\n", ""),
+        ("a\n", "A\n", "", "b\nc\nd\ne\n"),
+        ("g\n", "G\n", "c\nd\ne\nf\n", ""),
         ("d\n", "", "a\nb\nc\n", "e\nf\ng\n"),
-        ("c\nd\n", "c\nnew\nd\n", "a\nb\nc\n", "d\ne\nf\n"),
-        ("e\n", "e", "b\nc\nd\n", "g\n"),
+        ("c\nd\n", "c\nnew\nd\n", "a\nb\nc\n", "d\ne\nf\ng\n"),
+        ("e\n", "e", "a\nb\nc\nd\n", "g\n"),
     ],
 )
 def test_edit_has_lines_around_it(old: str, new: str, above: str, below: str):
@@ -83,7 +83,7 @@ def test_edit_has_lines_around_it(old: str, new: str, above: str, below: str):
 def test_lines_around_edit_are_those_of_its_time_unless_overlong():
     editor = Editor(LINES).replace("c", "C").replace("e", "E").replace("a\n", "")
     around = [(edit.above, edit.below) for edit in editor.history.edits()]
-    assert around == [("a\nb\n", "d\ne\nf\n"), ("b\nC\nd\n", "f\ng\n"), ("", "b\nC\nd\n")]
+    assert around == [("a\nb\n", "d\ne\nf\ng\n"), ("a\nb\nC\nd\n", "f\ng\n"), ("", "b\nC\nd\nE\n")]
     (edit,) = Editor(f"{'x' * 700}\na\nb\n{'y' * 700}\n").replace("a", "A").history.edits()
     assert (edit.above, edit.below) == ("", "b\n")
 

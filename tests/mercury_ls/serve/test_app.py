@@ -79,7 +79,7 @@ async def refused(app, status, match, *arguments, **fields):
 
 async def test_health_tells_state_and_protocol(app):
     call = await Call("GET", "/health").to(app)
-    assert msgspec.json.decode(call.body) == {"state": "ready", "protocol": 1, "version": __version__}
+    assert msgspec.json.decode(call.body) == {"state": "ready", "protocol": 2, "version": __version__}
 
 
 async def test_info_names_the_engine(app):

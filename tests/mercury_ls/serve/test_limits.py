@@ -79,7 +79,7 @@ async def test_body_with_two_lengths_is_refused(directory, method):
         reader, writer = await asyncio.open_connection(*daemon.split_address(options.http))
         lengths = "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n"
         begun = f"{method} /health HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n"
-        writer.write(f"{begun}{lengths}\r\n0\r\n\r\nGET /engine/v1/info HTTP/1.1\r\n\r\n".encode())
+        writer.write(f"{begun}{lengths}\r\n0\r\n\r\nGET /engine/v2/info HTTP/1.1\r\n\r\n".encode())
         answer = await asyncio.wait_for(reader.read(), 10)
         assert answer.startswith(b"HTTP/1.1 400 ")
         assert answer.count(b"HTTP/1.1 ") == 1

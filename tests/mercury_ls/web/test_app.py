@@ -18,7 +18,7 @@ async def asking():
 
 async def test_health_is_open_and_says_whether_the_engine_answers(asking):
     answer = await asking.get("/health", headers={"authorization": ""})
-    assert answer.json() == {"status": "ok", "state": "ready", "protocol": 1, "version": __version__}
+    assert answer.json() == {"status": "ok", "state": "ready", "protocol": 2, "version": __version__}
 
 
 async def test_model_has_the_same_name_everywhere(asking):

@@ -134,5 +134,5 @@ def test_model_without_products_is_merged_as_it_is():
 def test_thin_matrices_are_not_made_orthogonal():
     model = lora.attach(create(CONFIG, 0), 4, seed=0)
     factors = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-    assert len(factors) == 2 * (3 + 7 * CONFIG.layers)
+    assert len(factors) == 2 * (1 + 7 * CONFIG.layers)
     assert not any(is_hidden_matrix(name, weight) for name, weight in factors.items())

@@ -12,10 +12,10 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.mentions import COMMON, NAME, Edited, changed_names, mentions
-from mercury_engine.spots import PastEdit, spots
+from mercury_engine.spots import ABOVE, BELOW, PastEdit, spots
 from mercury_engine.tokens import revisions
 from mercury_engine.tokens.blocks import Block, visible_ranges
-from mercury_engine.tokens.revisions import ABOVE, BELOW, Lines
+from mercury_engine.tokens.revisions import Lines
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import PAD
 from mercury_training.corpus.history import CommitHunk, in_plausible_order
