@@ -24,7 +24,7 @@ SHORTEST_SCRAP = 4
 """The least of a word's end, or of punctuation, that is worth showing: fewer characters are typed sooner than read."""
 
 LONGEST_CALL = 4000
-VALUE_END = re.compile(r"(\w+)[ \t]*\Z|[)\]}\"'`][ \t]*\Z")
+VALUE_END = re.compile(r"(?<!\w)(\w++)[ \t]*+\Z|[)\]}\"'`][ \t]*+\Z")
 OPERAND = re.compile(r"[ \t]*(?:(\w+)|[\"'`])")
 ARGUMENT = re.compile(r"[(\[,]\s*(\w*)\Z")
 JUMP = re.compile(r"\s*(break|continue|def|del|raise|return|throw)\b")

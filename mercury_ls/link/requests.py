@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Gap, Proposal, Question, Region, Regions
+from mercury_engine.api import ChatRequest, Edit, Gap, Proposal, Question, Region, Regions
 from mercury_ls.code.documents import unified
 from mercury_ls.link.wire import Request, check
 
@@ -42,7 +42,7 @@ def normalized(question: AskedOfCode, roots: Sequence[str]) -> AskedOfCode:
         snippets=tuple(
             replace(snippet, path=relative(snippet.path), text=unified(snippet.text)) for snippet in question.snippets
         ),
-        edits=tuple(replace(edit.with_texts(unified), path=relative(edit.path)) for edit in question.edits),
+        edits=tuple(_edit(edit, relative) for edit in question.edits),
         diagnostics=tuple(replace(diagnostic, path=relative(diagnostic.path)) for diagnostic in question.diagnostics),
     )
     if isinstance(question, Gap):
@@ -58,6 +58,12 @@ def normalized(question: AskedOfCode, roots: Sequence[str]) -> AskedOfCode:
         return replace(question, regions=tuple(_region(region, relative) for region in question.regions), cursor=cursor)
     proposals = (Proposal(_region(one.region, relative), unified(one.text)) for one in question.proposals)
     return replace(question, proposals=tuple(proposals))
+
+
+def _edit(edit: Edit, relative: Callable[[str], str]) -> Edit:
+    unified_edit = edit.with_texts(unified)
+    mentions = (replace(mention, path=relative(mention.path)) for mention in unified_edit.mentions)
+    return replace(unified_edit, path=relative(edit.path), mentions=tuple(mentions))
 
 
 def _region(region: Region, relative: Callable[[str], str]) -> Region:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_engine.api import Diagnostic, Edit, Gap, Proposal, Proposals, Region, Regions, Snippet
+from mercury_engine.api import Diagnostic, Edit, Gap, Mention, Proposal, Proposals, Region, Regions, Snippet
 from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import encode
 
@@ -26,12 +26,12 @@ def test_model_is_told_where_file_lies_in_its_project(roots, window, snippet):
         language="python",
         before="",
         snippets=(Snippet("/home/other/lib/b.py", ""),),
-        edits=(Edit(path, 0, "", "x"),),
+        edits=(Edit(path, 0, "", "x", mentions=(Mention(path, 3, "x"),)),),
         diagnostics=(Diagnostic(path, 0, 0, "unknown"),),
     )
     told = normalized(gap, roots)
     assert (told.path, told.snippets[0].path) == (window, snippet)
-    assert told.edits[0].path == told.diagnostics[0].path == told.path
+    assert told.edits[0].path == told.edits[0].mentions[0].path == told.diagnostics[0].path == told.path
     assert told.root + told.path == path
 
 

@@ -157,7 +157,7 @@ async def sent(folder: Path, text: str) -> list[str]:
     return [*shown(client.sent)]
 
 
-SOURCES = re.findall(r"\w+", "VALUE LINE FILE LABEL NOTE ERROR MODEL CHOICE DETAIL TITLE REPORT METHOD FAILURE")
+SOURCES = re.findall(r"\w+", "VALUE LINE FILE LABEL NOTE ERROR MODEL DETAIL TITLE REPORT METHOD FAILURE")
 LETTERS = st.text(st.sampled_from("ab 'é\u202e\x1b\x9b`]["), max_size=8)
 HOSTILE = st.builds("[{}Fix]({}x '{}') {}".format, LETTERS, st.sampled_from(["command:", "Command:"]), LETTERS, LETTERS)
 
