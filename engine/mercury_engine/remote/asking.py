@@ -152,11 +152,10 @@ def rewriting(
 
     def show(stream: StreamedText) -> Rewrites | None:
         is_whole = stream.end == "stop" or any(end in stream.text for end in question.ends)
-        read = question.rejoined(stream.text, stream.least) if not is_whole else None
-        if read is None and not (is_whole or stream.end):
+        rejoined = None if is_whole else question.rejoined(stream.text, stream.least)
+        if rejoined is None and not (is_whole or stream.end):
             return None
-        taken = read or question.read(stream.text, is_whole)
-        new = _with_secrets(old, restored, taken) if isinstance(taken, str) else taken
+        new = _with_secrets(old, restored, rejoined or question.read(stream.text, is_whole))
         stream.is_enough = is_whole or not isinstance(new, Refused)
         return Rewrites(0, (_rewritten(restored, new, stream),))
 
@@ -204,9 +203,9 @@ def _refuse_specials(prompt: Prompt, address: str) -> None:
             )
 
 
-def _with_secrets(old: str, true: str, new: str) -> str | Refused:
+def _with_secrets(old: str, true: str, new: str | Refused | None) -> str | Refused | None:
     """The new text with the secrets that were masked in the old one."""
-    if old == true:
+    if old == true or not isinstance(new, str):
         return new
     limit = min(len(old), len(new))
     head = next((at for at in range(limit) if old[at] != new[at]), limit)

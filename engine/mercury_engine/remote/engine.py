@@ -433,8 +433,11 @@ class RemoteEngine(Engine):
         model = self._record.model
         if name in (model, f"{model}:latest"):
             return True
-        dialect = dialect_for((), name) if self._protocol.one_model and len(self._has) == 1 else None
-        return dialect is not None and dialect in (way[1] for way in self._ways if way)
+        filling = self._ways.filling
+        if filling is None or not self._protocol.one_model or len(self._has) > 1:
+            return False
+        dialect = dialect_for((), name)
+        return dialect is not None and dialect == filling[1]
 
 
 def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:

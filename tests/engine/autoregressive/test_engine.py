@@ -208,7 +208,7 @@ def test_drafts_from_the_file_save_forwards():
         final(engine(runtimes[1]), gap(text)),
         final(engine(runtimes[2], costs=STEEP), gap(text)),
     ]
-    assert found[0].text == found[1].text == found[2].text
+    assert len({replace(draft, step=0) for draft in found}) == 1
     plain, drafted, steep = (len(runtime.reads) for runtime in runtimes)
     assert drafted < plain / 2
     assert steep <= plain
