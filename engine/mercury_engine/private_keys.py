@@ -6,6 +6,7 @@ A key spans lines, so it is masked in a whole text: a piece of one may lack the 
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, groupby, pairwise
 from operator import itemgetter
 
@@ -122,18 +123,18 @@ def _marks(text: str) -> Iterator[_Mark]:
 
 def _marked_spans(text: str) -> Iterator[tuple[int, int]]:
     yield from (match.span("mac") for match in NAMED.finditer(text) if match["mac"])
-    for before, after in pairwise((None, *_marks(text), None)):
-        start, end = before.end if before else 0, after.start if after else len(text)
-        opening = before if before and before.opens else None
-        closing = after if after and after.closes else None
-        if opening and closing and (lines := _key_between(text, start, end)):
+    first, last = (_Mark(at, at, opens=False, closes=False) for at in (0, len(text)))
+    for before, after in pairwise((first, *_marks(text), last)):
+        start, end = before.end, after.start
+        lines = _key_between(text, start, end) if before.opens and after.closes else []
+        if lines:
             yield from chain.from_iterable(line.runs for line in lines if not line.is_header)
             continue
-        if opening:
-            line_start = text.rfind("\n", start, end) + 1 if after else 0
-            yield from _runs_beside(text, opening, _bounds(text, start, line_start - 1 if line_start else end))
-        if closing:
-            yield from _runs_beside(text, closing, _bounds_before(text, start, end))
+        if before.opens:
+            last_break = text.rfind("\n", start, end) if after is not last else -1
+            yield from _runs_beside(text, before, _bounds(text, start, last_break if last_break >= 0 else end))
+        if after.closes:
+            yield from _runs_beside(text, after, _bounds_before(text, start, end))
 
 
 class _Line(Struct, frozen=True):
@@ -203,24 +204,24 @@ def _key_between(text: str, start: int, end: int) -> list[_Line]:
     """The lines between two marks if they are a key, and no code that names the marks."""
     if end - start > LONGEST_KEY:
         return []
-    lines = [_line(text, bounds) for bounds in _bounds(text, start, end)]
-    last = len(lines) - 1
-    inner = [line for number, line in enumerate(lines) if 0 < number < last or line.is_random]
+    lines = [*map(partial(_line, text), _bounds(text, start, end))]
+    at_marks = (0, len(lines) - 1)
+    inner = [line for number, line in enumerate(lines) if number not in at_marks or line.is_random]
     written = [line for line in inner if line.runs and not line.is_header]
-    return lines if 0 < len(written) <= 2 * sum(line.is_random for line in written) else []
+    certain = sum(line.is_random for line in written)
+    is_key = 0 < len(written) <= 2 * certain
+    return lines if is_key else []
 
 
 def _runs_beside(text: str, mark: _Mark, bounds: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The runs in the lines from a mark on that belong to its key. The last line of a key is short, and looks like any
-    word; on the mark's own line may stand code, which may stand before every line of the key; and in one line somebody
-    may just be typing."""
+    word; what stands before the mark may stand before every line of the key; and in one line somebody may just be
+    typing."""
     first = max(text.rfind("\n", 0, mark.start) + 1, mark.start - LONGEST_HEAD)
     head = text[first : mark.start].strip()
     key: list[_Line] = []
     certain = misses = 0
-    for number, line in enumerate(_line(text, place) for place in bounds):
-        if not line.runs or line.is_header or (number == 0 and not line.is_random):
-            continue
+    for line in _lines_beside(text, bounds):
         key.append(line)
         fits = line.fits((head, *(other.head for other in key[-3:-1])))
         misses = 0 if fits else misses + 1
@@ -232,6 +233,15 @@ def _runs_beside(text: str, mark: _Mark, bounds: Iterable[tuple[int, int]]) -> I
     if certain and key[certain:] and key[certain].fits((head, *(other.head for other in key[:certain]))):
         certain += 1
     yield from chain.from_iterable(line.runs for line in key[:certain])
+
+
+def _lines_beside(text: str, bounds: Iterable[tuple[int, int]]) -> Iterator[_Line]:
+    """The lines that may be of a key; on the mark's own line may stand code."""
+    for number, line in enumerate(map(partial(_line, text), bounds)):
+        if not line.runs or line.is_header:
+            continue
+        if number > 0 or line.is_random:
+            yield line
 
 
 def _is_random(run: str) -> bool:
@@ -263,11 +273,15 @@ def _bare_spans(text: str) -> Iterator[tuple[int, int]]:
     written = [bounds for bounds in _bounds(text, 0, len(text)) if RUN.search(text, *bounds)]
     lines = {number: _line(text, bounds) for number, bounds in enumerate(written) if PIECE.search(text, *bounds)}
     for group in _alike(lines):
-        if _are_bare(alike := [lines[number] for number in group]):
-            size, around = len(alike[0].longest), (group[0] - 1, group[-1] + 1)
-            yield from (run for line in alike for run in line.runs if run[1] - run[0] == size)
-            beside = (_line(text, written[number]) for number in around if 0 <= number < len(written))
-            yield from chain.from_iterable(line.runs for line in beside if line.fits((alike[0].head,)))
+        alike = [lines[number] for number in group]
+        if not _are_bare(alike):
+            continue
+        size = len(alike[0].longest)
+        runs = chain.from_iterable(line.runs for line in alike)
+        yield from ((start, end) for start, end in runs if end - start == size)
+        around = written[max(group[0] - 1, 0) : group[0]] + written[group[-1] + 1 : group[-1] + 2]
+        beside = map(partial(_line, text), around)
+        yield from chain.from_iterable(line.runs for line in beside if line.fits((alike[0].head,)))
 
 
 def _alike(lines: Mapping[int, _Line]) -> Iterator[list[int]]:
@@ -280,8 +294,14 @@ def _alike(lines: Mapping[int, _Line]) -> Iterator[list[int]]:
 def _are_bare(lines: Sequence[_Line]) -> bool:
     """Whether nothing else looks like them, no paths either."""
     runs = [line.longest for line in lines]
-    size, slashes = len(runs[0]), sum(run.count("/") for run in runs)
-    if size < SHORT_RUN or slashes > len(runs) * (1 + size / 16) or all(run.islower() or run.isupper() for run in runs):
+    size = len(runs[0])
+    if size < SHORT_RUN:
         return False
-    is_random = 3 * sum(map(_is_mixed, runs)) >= 2 * len(runs)
-    return (lines[0].is_single and size >= WHOLE_RUN) or (is_random and (len(runs) >= FEWEST or size >= BARE_RUN))
+    are_paths = sum(run.count("/") for run in runs) > len(runs) * (1 + size / 16)
+    are_of_one_case = all(run.islower() or run.isupper() for run in runs)
+    if are_paths or are_of_one_case:
+        return False
+    if lines[0].is_single and size >= WHOLE_RUN:
+        return True
+    are_random = 3 * sum(map(_is_mixed, runs)) >= 2 * len(runs)
+    return are_random and (len(runs) >= FEWEST or size >= BARE_RUN)

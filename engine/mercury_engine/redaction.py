@@ -66,9 +66,10 @@ def _is_secret(match: re.Match[str]) -> bool:
     if TEMPLATE.search(value):
         return False
     if match["bare"] is None:
-        return bool(value) if match["sure"] else len(value) >= 12 and _looks_random(value)
-    digit_and_letter = re.search(r"\d", value) and re.search(r"[^\W\d]", value)
-    return bool(digit_and_letter) and (len(value) >= 6 if match["sure"] else _looks_random(value))
+        return bool(value) if match["sure"] else _looks_random(value)
+    if not re.search(r"\d", value) or not re.search(r"[^\W\d]", value):
+        return False
+    return len(value) >= 6 if match["sure"] else _looks_random(value)
 
 
 def _looks_random(value: str) -> bool:

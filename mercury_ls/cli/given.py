@@ -41,9 +41,10 @@ def check_settings(options: argparse.Namespace) -> None:
     """Problems on the command line itself are fatal; those of other sources are reported, and the rest applies."""
     if not (options.set or options.config):
         return
-    wrong = [problem for problem in load_settings(options).problems if problem.origin == "command line"]
-    if wrong:
-        raise UsageError("\n".join(f"{problem.path}{problem.assigned}: {problem.remedy}" for problem in wrong))
+    fatal = [problem for problem in load_settings(options).problems if problem.origin == "command line"]
+    lines = [f"{problem.path}{problem.assigned}: {problem.remedy}" for problem in fatal]
+    if lines:
+        raise UsageError("\n".join(lines))
 
 
 def missing_file(options: argparse.Namespace) -> list[SettingsProblem]:

@@ -202,9 +202,11 @@ def _file_of(sibling: _Sibling, id: str) -> RepositoryFile:
 
 def _licence_of(card: Mapping[object, object], tags: Iterable[str]) -> str:
     """As the model's card states it, or "" if it does not, or not in the words of a licence's name."""
-    licence = card.get("license_name") if card.get("license") in (None, "other") else card.get("license")
-    tagged = next((tag.removeprefix("license:") for tag in tags if tag.startswith("license:")), "")
-    stated = licence or card.get("license") or tagged
+    licence = card.get("license")
+    if licence in (None, "other"):
+        licence = card.get("license_name") or licence
+    tagged = (tag.removeprefix("license:") for tag in tags if tag.startswith("license:"))
+    stated = licence or next(tagged, "")
     if not isinstance(stated, str) or not LICENCE.fullmatch(stated):
         return ""
     return stated if _secrets().is_harmless(ForeignText(stated)) else ""

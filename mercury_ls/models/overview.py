@@ -82,11 +82,11 @@ def _of_server(server: "added.ProbedServer") -> ModelRow:
 
 
 def table(rows: Sequence[ModelRow]) -> str:
-    lines = columns([COLUMNS, *([one_line(text) for text in _cells(row)] for row in rows)])
-    addresses = [row.address for row in rows if not row.is_added and row.address]
-    if addresses:
-        lines += ["", f"`mercury-ls model add {addresses[0]}` adds a running server"]
-    if all(row.address and not row.is_added for row in rows):
+    lines = columns([COLUMNS, *([*map(one_line, _cells(row))] for row in rows)])
+    running = [row.address for row in rows if row.address and not row.is_added]
+    if running:
+        lines += ["", f"`mercury-ls model add {running[0]}` adds a running server"]
+    if len(running) == len(rows):
         lines += ["", model_folders.NO_MODEL]
     return "\n".join(lines)
 

@@ -93,13 +93,14 @@ def jedi_is_installed() -> bool:
 
 def installed_packages(roots: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     """The packages of the projects' virtual environments, else of the active one; they are read, never run."""
-    folders = [Path(root) / name for root in roots for name in ENVIRONMENTS]
-    packages = [
-        path for folder in folders if any((folder / mark).exists() for mark in MARKS) for path in _packages_in(folder)
-    ]
-    if not packages and (active := environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX")):
+    packages: list[Path] = []
+    for folder in (Path(root) / name for root in roots for name in ENVIRONMENTS):
+        if any((folder / mark).exists() for mark in MARKS):
+            packages += _packages_in(folder)
+    active = environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX")
+    if not packages and active:
         packages = _packages_in(Path(active))
-    return tuple(str(path) for path in packages)
+    return tuple(map(str, packages))
 
 
 def _packages_in(environment: Path) -> list[Path]:

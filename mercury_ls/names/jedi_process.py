@@ -162,10 +162,11 @@ def _parameters(signatures: Sequence[Any]) -> NameList:
 
 def _standard_library() -> Iterator[str]:
     """The folders of this interpreter's own modules."""
-    base = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    paths = sysconfig.get_paths()
+    own = tuple(os.path.join(paths[name], "") for name in ("stdlib", "platstdlib"))
     for path in sys.path:
-        inside = any(path == folder or path.startswith(folder + os.sep) for folder in base if folder)
-        if inside and "site-packages" not in path and "dist-packages" not in path:
+        is_installed = "site-packages" in path or "dist-packages" in path
+        if os.path.join(path, "").startswith(own) and not is_installed:
             yield path
 
 

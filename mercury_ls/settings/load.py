@@ -246,13 +246,14 @@ class _Loading:
             self._take(source, f"{path}.{name.strip()}", value.strip())
 
     def _add(self, source: _SettingsSource, path: str, patterns: tuple[str, ...]) -> None:
-        refused = {pattern: None for pattern in patterns if source.is_project and pattern.startswith("!")}
-        for pattern in refused:
-            remedy = "is not allowed in a project file, which cannot exempt files; remove it"
-            self._refuse(source, path, remedy, pattern)
-        added = {pattern: None for pattern in patterns if pattern not in refused}
+        added = dict.fromkeys(patterns)
+        for pattern in [*added]:
+            if source.is_project and pattern.startswith("!"):
+                remedy = "is not allowed in a project file, which cannot exempt files; remove it"
+                self._refuse(source, path, remedy, pattern)
+                del added[pattern]
         before = self.values.get(path, ())
-        self.values[path] = (*(p for p in before if p not in added), *added)
+        self.values[path] = (*(pattern for pattern in before if pattern not in added), *added)
         self.origins[path] = f"{self.origins[path]}, {source.origin}" if before else source.origin
 
     def _refuse(self, source: _SettingsSource, path: str, remedy: str, *values: Any) -> None:
