@@ -46,11 +46,11 @@ async def use(variables: dict[str, str], root: Path, state: str, options=None) -
 
 
 @pytest.mark.parametrize("model", ["fake", "of ours"])
-async def test_network_is_unused_unless_configured(denied, project, model, tmp_path):
+async def test_network_is_unused_unless_configured(denied, project, model, tmp_path_factory):
     """Nor by a library: of a model's runtime, say."""
     variables, file = denied
     before = set(Path(variables["HOME"]).iterdir())
-    named = model if model == "fake" else str(tiny_model.write(tmp_path / "models"))
+    named = model if model == "fake" else str(tiny_model.write(tmp_path_factory.mktemp("models")))
     await use({**variables, "MERCURY_ENGINE_MODEL": named}, project, "ready")
     assert not file.exists(), file.read_text(encoding="utf-8")
     left = {path.name for path in set(Path(variables["HOME"]).iterdir()) - before}
