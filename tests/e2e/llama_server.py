@@ -59,7 +59,7 @@ def write_model(folder: Path, target: Path) -> Path:
     shape = {name: getattr(config, name) for name in config.__struct_fields__}
     about = {
         **shape,
-        "tokens": [tokens[number] for number in range(config.vocabulary)],
+        "tokens": [tokens.get(number, f"<unused{number}>") for number in range(config.vocabulary)],
         "specials": len(stored["added_tokens"]),
         "merges": merges,
         "bos": 0,
