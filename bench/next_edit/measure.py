@@ -190,6 +190,7 @@ def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQue
         session="bench",
         bar=bar,
         rewrites=info is not None and info.rewrites,
+        places=info.places if info else 0,
         judges=info is not None and judges_in_time(info),
     )
 

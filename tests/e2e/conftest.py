@@ -92,7 +92,7 @@ class Editor:
         await self.state("ready")
 
     async def state(self, wanted: str) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not self.statuses or self.statuses[-1].state != wanted:
                 self.heard.clear()
                 await self.heard.wait()

@@ -35,8 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def merge(model: Path, factors: Path, out: Path) -> None:
     """Write the sum of a model and its factors to another folder, whose name it takes."""
     merged = network.load(model, torch.float32)
-    _add(merged, lora.read(factors), factors)
-    merged.config = structs.replace(merged.config, name=out.name)
+    learned = lora.read(factors)
+    _add(merged, learned, factors)
+    merged.config = structs.replace(merged.config, name=out.name, edits=merged.config.edits or SPECIAL in learned)
     network.save(merged, out)
     shutil.copy(model / TOKENIZER_FILE, out)
     provenance.note(COMMAND, out, {"model": model, "factors": factors})

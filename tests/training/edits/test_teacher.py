@@ -116,6 +116,7 @@ def test_merged_model_reads_nearly_as_the_taught_one(folder, data, tmp_path):
     checkpoint.save(teacher, RunState(updates=5), tmp_path)
     merge.merge(folder, tmp_path / checkpoint.FACTORS_FILE, tmp_path / "merged")
     merged, before = network.load(tmp_path / "merged", torch.float32), network.load(folder, torch.float32)
+    assert merged.config.edits
     distance = (hidden(merged) - hidden(teacher.model)).norm()
     assert distance < 0.3 * (hidden(before) - hidden(teacher.model)).norm()
     special = teacher.model.embedding.special.detach()
