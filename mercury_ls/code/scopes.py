@@ -90,6 +90,8 @@ NOT_LOCAL = frozenset({"global_statement", "nonlocal_statement"})
 BEFORE_VALUE = frozenset({"init_declarator", "match_arm"})
 """Declarations whose names are visible in their own values."""
 PYTHON_PARAMETERS = frozenset({"default_parameter", "typed_default_parameter", "typed_parameter"})
+EVALUATED_BEFORE = PYTHON_PARAMETERS | {"for_in_clause"}
+"""Nodes with a part that belongs to the scope around that in which they stand."""
 BINDING_LISTS = frozenset(
     kinds("""
     block_parameters closure_parameters formal_parameters infer_type inferred_parameters lambda_parameters
@@ -306,7 +308,7 @@ def _is_outside(node: Node, scope: Node) -> bool:
     while parent is not None and child != scope:
         if parent == scope and child == scope.child_by_field_name("return_type"):
             return not _may_be_type_parameter(node, scope)
-        if _is_evaluated_before(child, parent, scope):
+        if parent.type in EVALUATED_BEFORE and _is_evaluated_before(child, parent, scope):
             return True
         child, parent = parent, parent.parent
     return False
@@ -318,8 +320,6 @@ def _is_evaluated_before(child: Node, parent: Node, scope: Node) -> bool:
     if parent.type == "for_in_clause":
         clauses = (clause for clause in scope.children if clause.type == "for_in_clause")
         return parent.parent == scope and parent == next(clauses) and child == parent.child_by_field_name("right")
-    if parent.type not in PYTHON_PARAMETERS:
-        return False
     listed = parent.parent
     is_own = listed is not None and listed.parent == scope
     return is_own and child in (parent.child_by_field_name("value"), parent.child_by_field_name("type"))

@@ -418,14 +418,17 @@ def _definitions_in(snapshot: Snapshot, nodes: list[Node]) -> Iterator[Definitio
 def _name_of(node: Node) -> str:
     """The name of a definition; in C it is inside nested declarators, in C# inside that of a variable."""
     while node.type not in ("field_identifier", "identifier", "type_identifier", "constant"):
-        variables = (child for child in node.named_children if child.type in VARIABLES)
-        inner = part_of(node, "name", "declarator", "left") or next(variables, None)
+        inner = part_of(node, "name", "declarator", "left") or _variable_in(node)
         if inner is None:
             break
         node = inner
     if node.child_count and node.type.endswith("pattern"):
         return ""  # it has several names
     return (node.text or b"").decode()
+
+
+def _variable_in(node: Node) -> Node | None:
+    return next((child for child in node.named_children if child.type in VARIABLES), None)
 
 
 def _is_listed(node: Node, name: str, around: list[Node]) -> bool:
