@@ -181,29 +181,33 @@ def _following(
     accepted = [(0, reach) for _, reach in typed_ranges(snapshot, situation.accepted)]
     edited = [(age, number) for age, (start, end) in lines_typed for number in lines_of(snapshot, start, end)]
     for rule in learned:
-        elsewhere = _is_made_once_elsewhere(rule, snapshot, situation)
-        if (elsewhere or snapshot.version == CLOSED) and not rule.known_as:
+        is_elsewhere = snapshot.version == CLOSED or _is_made_once_elsewhere(rule, snapshot, situation)
+        if is_elsewhere and not rule.known_as:
             continue
-        home, touched = homes.get(rule.path), [*(lines_typed if rule.is_of_lines else typed), *accepted]
+        home = homes.get(rule.path)
         places = yield from _in_turns(project, partial(_places_of, rule, snapshot, home, project, situation))
-        if elsewhere and not all(place.certain for place in places) and not _is_declared(rule, home):
-            places = [place for place in places if place.certain]
-        recent = [reach for age, reach in touched if age <= rule.since]
-        free = [place for place in places if place.is_gap or not any(_overlap(place, reach) for reach in recent)]
+        touched = lines_typed if rule.is_of_lines else typed
+        free = _untouched(places, (*touched, *accepted), rule.since)
         lines = sorted(snapshot.line_of(place.start) for place in free)
         locals_of_rule = ranges_of_locals(rule, snapshot, home) if free else {}
         around = Surroundings(snapshot, situation, lines, edited, locals_of_rule)
-        kind = kind_of(rule)
-        fitting = [
-            place
-            for place in free
-            if not _is_foreign(rule, place, around)
-            and not kind.suppress(rule, place, snapshot)
-            and not is_about_its_place(rule, place, snapshot)
-            and not _repeats_neighbour(place, around)
-            and not doubles_alternative(place, snapshot)
-        ]
+        fitting = (place for place in free if not _is_unlikely(rule, place, around))
         yield [_of_place(snapshot, rule, place, features_of(rule, place, around, home)) for place in fitting]
+
+
+def _untouched(places: Iterable[Place], touched: Iterable[tuple[int, tuple[int, int]]], since: int) -> list[Place]:
+    """The places where nothing was typed in so many edits; an argument that is missing may be beside what was."""
+    recent = [reach for age, reach in touched if age <= since]
+    return [place for place in places if place.is_gap or not any(_overlap(place, reach) for reach in recent)]
+
+
+def _is_unlikely(rule: Rule, place: Place, around: Surroundings) -> bool:
+    """Whether nobody who saw the edit would repeat it there."""
+    if _is_foreign(rule, place, around) or kind_of(rule).suppress(rule, place, around.snapshot):
+        return True
+    if is_about_its_place(rule, place, around.snapshot):
+        return True
+    return _repeats_neighbour(place, around) or doubles_alternative(place, around.snapshot)
 
 
 def _is_made_once_elsewhere(rule: Rule, snapshot: Snapshot, situation: Situation) -> bool:
@@ -239,16 +243,23 @@ def _in_turns(project: Project, ask: Callable[[], T]) -> Generator[list[Candidat
 def _places_of(
     rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project, situation: Situation
 ) -> list[Place]:
-    """At most 64 in the order of the text, but all that are bound; none where the new name is taken."""
+    """At most 64 in the order of the text, but all that are bound; none where the new name is taken, and only certain
+    ones in files that cannot know of the edit."""
     if isinstance(rule, Rename) and home is not None and clash(rule, home, project, situation.accepted):
         return []
     places: list[Place] = []
     for place in kind_of(rule).find(rule, snapshot, home, project):
-        text = place.text and in_the_files_lines(place.text, snapshot)
-        places.append(place if text == place.text else replace(place, text=text))
+        places.append(_in_the_files_lines(place, snapshot))
         if len(places) == MOST_PLACES and not place.bound:
             break
+    if _is_made_once_elsewhere(rule, snapshot, situation) and not _is_declared(rule, home):
+        return [place for place in places if place.certain]
     return places
+
+
+def _in_the_files_lines(place: Place, snapshot: Snapshot) -> Place:
+    text = place.text and in_the_files_lines(place.text, snapshot)
+    return place if text == place.text else replace(place, text=text)
 
 
 def _is_foreign(rule: Rule, place: Place, around: Surroundings) -> bool:
@@ -282,18 +293,23 @@ def _overlap(place: Place, typed: tuple[int, int]) -> bool:
 
 def _is_part_of(part: Candidate, whole: Candidate) -> bool:
     """Whether `whole` does for the line what `part` does for a part of it, and is about as likely."""
-    if part.reach is not None or whole.rule is None or part.rule is None or whole.reach is None:
+    if part.reach is not None or whole.reach is None:
+        return False
+    if part.rule is None or whole.rule is None:
+        return False
+    if whole.uri != part.uri or whole.rule.age != part.rule.age:
         return False
     start, end = whole.reach
-    inside = whole.uri == part.uri and start <= part.start and part.end <= end
     about = 1.0 if part.bound else ABOUT
-    return inside and whole.rule.age == part.rule.age and whole.p_edit >= about * part.p_edit
+    return start <= part.start and part.end <= end and whole.p_edit >= about * part.p_edit
 
 
 def _collide(first: Candidate, second: Candidate) -> bool:
     """Whether they change the same text; insertions also collide where they touch. Questions about a line do not
     collide with edits of it."""
-    if first.uri != second.uri or (first.text is None) != (second.text is None):
+    if first.uri != second.uri:
+        return False
+    if (first.text is None) != (second.text is None):
         return False
     if first.start == first.end or second.start == second.end:
         return first.start <= second.end and second.start <= first.end

@@ -141,13 +141,13 @@ def _not_blank(lines: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
 def _changed_blanks(before: str, after: str) -> Literal["", "trailing", "inner"]:
     """Which blanks changed, if nothing else did: at the ends of lines, or between words."""
     old, new = before.split("\n"), after.split("\n")
-    pairs = [(old_line, new_line) for old_line, new_line in zip(old, new, strict=False) if old_line != new_line]
-    if not pairs or len(old) != len(new):
+    if old == new:
         return ""
     if [line.rstrip() for line in old] == new:
         return "trailing"
-    is_alike = all(TOKEN.findall(a) == TOKEN.findall(b) and indentation(a) == indentation(b) for a, b in pairs)
-    return "inner" if is_alike else ""
+    if [*map(indentation, old)] != [*map(indentation, new)]:
+        return ""
+    return "inner" if [*map(TOKEN.findall, old)] == [*map(TOKEN.findall, new)] else ""
 
 
 def _hunks_of(old: list[str], new: list[str], pairs: list[tuple[int, int]], line: int) -> Iterator[ExampleHunk]:

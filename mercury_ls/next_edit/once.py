@@ -23,16 +23,31 @@ def is_about_its_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     if rule.count > 1 or place.certain or place.text is None:
         return False
     before, after = rule.before, rule.after
-    if frozenset({before.lower(), after.lower()}) == TRUTHS or (not place.text and _removes_another(place, snapshot)):
+    if frozenset({before.lower(), after.lower()}) == TRUTHS:
         return True
-    if (not before.strip() and STRING.fullmatch(after.strip(" ,\t"))) or _removes_from_another(rule, place, snapshot):
+    if not before.strip() and STRING.fullmatch(after.strip(" ,\t")):
         return True
-    numbers = NUMBERS.fullmatch(before) is not None and NUMBERS.fullmatch(after) is not None
+    if not place.text and _removes_another(place, snapshot):
+        return True
+    if _removes_from_another(rule, place, snapshot):
+        return True
     if syntax.inside(snapshot, place.start) is not None:
-        is_short = WORD.fullmatch(before) is not None and len(before) <= SHORT_WORD and before.lower() != after.lower()
-        return is_short or (numbers and is_prose(snapshot, place.start))
+        return _is_about_its_sentence(before, after, snapshot, place.start)
+    if _is_keyword_for_name(before, after):
+        return True
     head = snapshot.text[snapshot.line_start(snapshot.line_of(place.start)) : place.start]
-    return _is_keyword_for_name(before, after) or (numbers and COMPARED.search(head) is not None)
+    return _are_numbers(before, after) and COMPARED.search(head) is not None
+
+
+def _is_about_its_sentence(before: str, after: str, snapshot: Snapshot, offset: int) -> bool:
+    is_other_word = WORD.fullmatch(before) is not None and before.lower() != after.lower()
+    if is_other_word and len(before) <= SHORT_WORD:
+        return True
+    return _are_numbers(before, after) and is_prose(snapshot, offset)
+
+
+def _are_numbers(before: str, after: str) -> bool:
+    return NUMBERS.fullmatch(before) is not None and NUMBERS.fullmatch(after) is not None
 
 
 def _is_keyword_for_name(before: str, after: str) -> bool:

@@ -55,10 +55,12 @@ def is_no_habit(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
 def _is_out_of_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     """Whether the edit brings a word such as `await` or `self` into a function that cannot have it."""
     words = _contextual_words(place, snapshot)
-    around = [*outward(scopes.node_at(snapshot, place.start))] if words else []
+    if not words:
+        return False
+    around = [*outward(scopes.node_at(snapshot, place.start))]
     functions = [node for node in around if node.type in scopes.FUNCTIONS]
     if not functions:
-        return bool(words) and snapshot.language == "python" and bool(rule.lines_before)
+        return snapshot.language == "python" and bool(rule.lines_before)
     body = functions[0].child_by_field_name("body")
     if body is not None and snapshot.byte(place.start) < body.start_byte:
         return False
