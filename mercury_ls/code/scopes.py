@@ -318,8 +318,9 @@ def _is_evaluated_before(child: Node, parent: Node, scope: Node) -> bool:
     """True for what a Python comprehension first goes over, and for the defaults and types of a function's
     parameters."""
     if parent.type == "for_in_clause":
-        clauses = (clause for clause in scope.children if clause.type == "for_in_clause")
-        return parent.parent == scope and parent == next(clauses) and child == parent.child_by_field_name("right")
+        if parent.parent != scope or child != parent.child_by_field_name("right"):
+            return False
+        return parent == next(clause for clause in scope.children if clause.type == "for_in_clause")
     listed = parent.parent
     is_own = listed is not None and listed.parent == scope
     return is_own and child in (parent.child_by_field_name("value"), parent.child_by_field_name("type"))

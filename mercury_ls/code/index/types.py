@@ -331,10 +331,10 @@ def class_of(project: Project, kind: Type, steps: int = MOST_STEPS) -> Declarati
 
 def _class_of_self(project: Project, kind: Type, name: str, steps: int) -> Declaration | None:
     node = scopes.node_at(kind.file, kind.offset)
-    own = _own_types(kind.file, node) if node is not None else []
-    if not own or own[0].text == name or not steps:
+    own = next(iter(_own_types(kind.file, node)), None) if node is not None else None
+    if own is None or own.text == name or not steps:
         return None
-    return class_of(project, own[0], steps - 1)
+    return class_of(project, own, steps - 1)
 
 
 def bases(definition: Declaration | None) -> list[Type]:
