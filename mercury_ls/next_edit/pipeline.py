@@ -10,7 +10,7 @@ whose versions the answer names.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from typing import Protocol, TypeVar
 
@@ -127,11 +127,8 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
     offer, files = answer.offer, question.files
     places = {(edit.uri, edit.start) for edit in answer.edits}
     made = [candidate.rule for candidate in candidates if (candidate.uri, candidate.start) in places]
-    homes = {file.path: file for file in files.values()}
-    signatures = changed_signatures(files.values(), question.edits)
-    followed = (*renames(question.situation), *((rule, homes[rule.path]) for rule in signatures if rule.path in homes))
     project = (question.project or Project()).with_files(files.values())
-    for rule, home in followed:
+    for rule, home in (*renames(question.situation), *_signatures(question)):
         is_due = rule.age == 0 or isinstance(rule, Signature)
         is_told = is_due if offer is None else rule in made
         if not is_told:
@@ -149,6 +146,14 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
             rest = answer.silence.removeprefix(NOTHING_FOLLOWS).removeprefix("; ")
             return replace(answer, silence="; ".join(filter(None, (note, rest))))
     return answer
+
+
+def _signatures(question: NextQuestion) -> Iterator[tuple[Signature, Snapshot]]:
+    """The signatures that the edits changed, each with the file that declares it."""
+    homes = {file.path: file for file in question.files.values()}
+    for signature in changed_signatures(question.files.values(), question.edits):
+        if signature.path in homes:
+            yield signature, homes[signature.path]
 
 
 def _asking(question: NextQuestion) -> Callable[..., AsyncGenerator[Answer]]:
@@ -297,24 +302,37 @@ def _admissible(question: NextQuestion, candidates: Iterable[Candidate]) -> list
 def group(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> list[Candidate]:
     """The leader and what is shown with it, all above the bar unless bound: candidates about as likely that the same
     edit taught, and others on their lines."""
-    sure = [
-        candidate
-        for candidate in candidates
-        if candidate.text is not None and candidate.p_edit >= question.bar_for(candidate, fitted)
-    ]
+    sure = [candidate for candidate in candidates if _is_above_bar(question, candidate, fitted)]
     if not sure:
         return []
     leader = _leading(question, sure)
-    sure += [candidate for candidate in candidates if candidate not in sure and _is_rest_of(candidate, leader)]
-    chosen = [candidate for candidate in sure if candidate is leader or _goes_with(candidate, leader)]
+    rest = [candidate for candidate in candidates if candidate not in sure and _is_rest_of(candidate, leader)]
+    chosen = [leader, *(candidate for candidate in (*sure, *rest) if _goes_with(candidate, leader))]
+    visible = _on_lines_of(question, chosen, (*sure, *rest))
+    if not leader.certain:
+        return visible + _bound_to(chosen, candidates, visible)
+    # Certain renames are right as they are, and what else may follow from them comes afterwards.
+    return [candidate for candidate in visible if candidate.certain]
+
+
+def _on_lines_of(
+    question: NextQuestion, chosen: Sequence[Candidate], candidates: Sequence[Candidate]
+) -> list[Candidate]:
     lines = {_line_of(question, candidate) for candidate in chosen}
-    visible = [candidate for candidate in sure if _line_of(question, candidate) in lines]
-    if leader.certain:
-        # Certain renames are right as they are, and what else may follow from them comes afterwards.
-        return [candidate for candidate in visible if candidate.certain]
-    whole = [candidate.rule for candidate in chosen if candidate.bound]
-    bound = (candidate for candidate in candidates if candidate.bound and candidate.rule in whole)
-    return visible + [candidate for candidate in bound if candidate not in visible]
+    return [candidate for candidate in candidates if _line_of(question, candidate) in lines]
+
+
+def _is_above_bar(question: NextQuestion, candidate: Candidate, fitted: float) -> bool:
+    return candidate.text is not None and candidate.p_edit >= question.bar_for(candidate, fitted)
+
+
+def _bound_to(
+    chosen: Sequence[Candidate], candidates: Sequence[Candidate], visible: Sequence[Candidate]
+) -> list[Candidate]:
+    """What else belongs to the edits of which a part was chosen."""
+    rules = [candidate.rule for candidate in chosen if candidate.bound]
+    parts = [candidate for candidate in candidates if candidate.bound and candidate.rule in rules]
+    return [candidate for candidate in parts if candidate not in visible]
 
 
 def _leading(question: NextQuestion, sure: Sequence[Candidate]) -> Candidate:

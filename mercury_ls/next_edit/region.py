@@ -23,7 +23,7 @@ from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.polish import in_the_files_style, without_sentinels
 from mercury_ls.completion.suggest import MASK, Question
 from mercury_ls.completion.target import Silence
-from mercury_ls.next_edit.candidates import Candidate, distinct, permitted, place_of
+from mercury_ls.next_edit.candidates import Candidate, CandidatePlace, distinct, permitted, place_of
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.once import is_prose
 from mercury_ls.next_edit.question import NextQuestion
@@ -223,18 +223,19 @@ def merged_candidates(
     """The candidates of the rules, and the model's. Where both make the same edit, it is likelier than either says. If
     the model does a rule's edit and more, all that it does comes instead, and is likelier too."""
     parts = [[candidate for candidate in candidates if _is_part(question, candidate, edit)] for edit in rewrite]
-    whole = [
-        [candidate for candidate in steps if _is_same(question, candidate, edit)]
-        for steps, edit in zip(parts, rewrite, strict=True)
-    ]
-    if all(whole):
-        agreed = [(candidate, edit) for equals, edit in zip(whole, rewrite, strict=True) for candidate in equals]
-        likelier = {place_of(candidate): _strengthened(candidate, edit) for candidate, edit in agreed}
+    likelier: dict[CandidatePlace, Candidate] = {}
+    is_ruled = True
+    for steps, edit in zip(parts, rewrite, strict=True):
+        equal = [candidate for candidate in steps if _is_same(question, candidate, edit)]
+        likelier |= {place_of(candidate): _strengthened(candidate, edit) for candidate in equal}
+        is_ruled &= bool(equal)
+    if is_ruled:
         return list(distinct([likelier.get(place_of(candidate), candidate) for candidate in candidates]))
     replaced = {place_of(candidate): candidate.p_edit for steps in parts for candidate in steps}
     likeliest = max(replaced.values(), default=0.0)
     own = [replace(edit, p_edit=_chance_of_either(edit.p_edit, likeliest)) for edit in rewrite]
-    return list(distinct([*(candidate for candidate in candidates if place_of(candidate) not in replaced), *own]))
+    others = [candidate for candidate in candidates if place_of(candidate) not in replaced]
+    return list(distinct([*others, *own]))
 
 
 def _strengthened(ruled: Candidate, rewritten: Candidate) -> Candidate:

@@ -27,8 +27,11 @@ def documented(uses: Uses) -> Iterator[int]:
         return
     mentions = scopes.mentions(file, uses.name)[: scopes.MOST]
     in_text = [at for at in mentions if syntax.inside(file, at) is not None]
-    if all(at in in_text or uses.is_certain(at) for at in mentions):
-        yield from (at for at in in_text if _is_documentation(file, at) and _is_named(uses, at))
+    if any(at not in in_text and not uses.is_certain(at) for at in mentions):
+        return
+    for at in in_text:
+        if _is_documentation(file, at) and _is_named(uses, at):
+            yield at
 
 
 def _is_documentation(file: Snapshot, offset: int) -> bool:
@@ -78,7 +81,8 @@ def _is_marked(before: str, after: str, *, is_type: bool) -> bool:
     is_linked = bool(links) and "}" not in before[links[-1].end() :] and "}" in after
     if not is_quoted and not is_linked:
         return False
-    if after.startswith("(") or (is_type and after.startswith((".", "::", "[", "<"))):
+    is_member_named = is_type and after.startswith((".", "::", "[", "<"))
+    if after.startswith("(") or is_member_named:
         return re.search(r"[\w$@/\\-]\Z", before) is None
     begins = before[links[-1].end() :] if is_linked else before[before.rindex("`") + 1 :]
     is_alone = re.fullmatch(r"~?(?:[\w$]++(?:\.|::|#))*+", begins) is not None
