@@ -34,3 +34,7 @@ def test_documentation_is_followed_by_words_alone(pieces):
 @given(st.lists(st.sampled_from(PIECES), max_size=16), st.sampled_from(["x.load()", "def f(load): ...", "f(load=1)"]))
 def test_documentation_is_left_where_another_has_the_name(pieces, code):
     assert followed("".join(pieces), code + "\n")[1] == []
+
+
+def test_example_that_gives_the_name_to_something_else_is_left():
+    assert followed("\n    >>> load: int = 3\n    >>> load + 1\n    ")[1] == []
