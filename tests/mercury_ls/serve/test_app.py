@@ -3,7 +3,7 @@ import asyncio
 import msgspec
 import pytest
 
-from mercury_engine.api import ChatRequest, Gap, Message, Regions
+from mercury_engine.api import PROTOCOL_VERSION, ChatRequest, Gap, Message, Regions
 from mercury_engine.fake import FakeEngine
 from mercury_ls import __version__
 from mercury_ls.link.wire import BODY_LIMIT, Frame, FrameReader, Status, encode
@@ -79,7 +79,7 @@ async def refused(app, status, match, *arguments, **fields):
 
 async def test_health_tells_state_and_protocol(app):
     call = await Call("GET", "/health").to(app)
-    assert msgspec.json.decode(call.body) == {"state": "ready", "protocol": 2, "version": __version__}
+    assert msgspec.json.decode(call.body) == {"state": "ready", "protocol": PROTOCOL_VERSION, "version": __version__}
 
 
 async def test_info_names_the_engine(app):

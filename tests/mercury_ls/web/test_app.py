@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from mercury_engine.api import PROTOCOL_VERSION
 from mercury_engine.fake import FakeEngine
 from mercury_ls import __version__
 from tests.mercury_ls.web.serving import TOKEN, client, served
@@ -18,7 +19,7 @@ async def asking():
 
 async def test_health_is_open_and_says_whether_the_engine_answers(asking):
     answer = await asking.get("/health", headers={"authorization": ""})
-    assert answer.json() == {"status": "ok", "state": "ready", "protocol": 2, "version": __version__}
+    assert answer.json() == {"status": "ok", "state": "ready", "protocol": PROTOCOL_VERSION, "version": __version__}
 
 
 async def test_model_has_the_same_name_everywhere(asking):
