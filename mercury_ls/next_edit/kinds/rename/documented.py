@@ -93,9 +93,8 @@ def _is_in_example(uses: Uses, offset: int, before: str, after: str) -> bool:
     """Whether it is a name in the code of an example that gives the name to nothing else."""
     node = scopes.node_at(uses.snapshot, offset)
     name = re.escape(uses.name)
-    is_given = re.compile(
-        rf"(?<![\w.]){name}[ \t]*+(?::[^=\n]{0, 100}+)?=(?!=)|\b(?:as|class|def|for|lambda)[ \t]++{name}\b"
-    )
+    is_assigned = rf"(?<![\w.]){name}[ \t]*+(?::[^=\n]{{0,100}}+)?=(?!=)"
+    is_given = re.compile(rf"{is_assigned}|\b(?:as|class|def|for|lambda)[ \t]++{name}\b")
     lines = symbols.text_of(node).splitlines()
     if any(EXAMPLE.match(line) and is_given.search(line) for line in lines):
         return False
