@@ -1,7 +1,7 @@
 """Where the next edit may be due though no rule knows its text: small places for a model that rewrites several at once.
 
-    found = places(question, candidates)
-    regions(question, found)     # what the model is asked
+    due_places = places(question, candidates)
+    regions(question, due_places)     # what the model is asked
 
 First come the places that rules name without knowing what to write, then the likeliest lines of all files by
 `mercury_engine.spots`: those that share names with the last edits, look like the lines that changed, or lie near.
@@ -58,12 +58,12 @@ def places(question: NextQuestion, candidates: Sequence[Candidate]) -> list[DueP
     return chosen
 
 
-def regions(question: NextQuestion, asked: Sequence[DuePlace]) -> Regions:
+def regions(question: NextQuestion, due_places: Sequence[DuePlace]) -> Regions:
     files = _texts(question)
     return Regions(
         session=question.session,
         edits=tuple(_with_mentions(_newest(question), files)),
-        regions=tuple(_region(place, files[place.snapshot.path]) for place in asked),
+        regions=tuple(_region(place, files[place.snapshot.path]) for place in due_places),
         cursor=0,
     )
 
@@ -98,11 +98,11 @@ def _as_past(edit: Edit) -> PastEdit:
 
 def _with_mentions(edits: Iterable[Edit], files: FileLines) -> Iterator[Edit]:
     """The edits with the lines that hold what they changed; a name is looked up for the first that changed it."""
-    seen: set[str] = set()
+    mentioned_names: set[str] = set()
     for edit in edits:
         old, new = whole_lines(edit.before), whole_lines(edit.after)
-        names = changed_names(old, new) - seen
-        seen |= names
+        names = changed_names(old, new) - mentioned_names
+        mentioned_names |= names
         lines = mentions(names, files, Edited(edit.path, edit.line, edit.line + len(new)))
         yield replace(edit, mentions=tuple(lines))
 

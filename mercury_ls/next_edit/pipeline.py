@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from mercury_engine.api import EngineError, Opinions, Proposals, Regions, Rewrites
+from mercury_engine.api import EngineError, Opinions, Proposals, Regions, Rewrites, Rewritten
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached, reparse
 from mercury_ls.code.edits import TextEdit
@@ -171,38 +171,46 @@ async def _judged_and_written_by(
         async for answer in judged:
             yield answer
     if answer.offer is None:
-        async with aclosing(_written_by(question, candidates, answer, engine)) as written:
-            async for better in written:
+        async with aclosing(_written_by(question, candidates, answer, engine)) as better_answers:
+            async for better in better_answers:
                 yield better
 
 
 async def _written_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
 ) -> AsyncGenerator[Answer]:
-    asked = due.places(question, candidates)
-    if not asked:
+    due_places = due.places(question, candidates)
+    if not due_places:
         return
-    regions = Deadline(question.deadline_ms).limited(due.regions(question, asked))
-    async with aclosing(engine.rewrite(regions)) as drafts:
-        async for draft in drafts:
-            if not draft.final:
+    regions = Deadline(question.deadline_ms).limited(due.regions(question, due_places))
+    try:
+        async with aclosing(engine.rewrite(regions)) as drafts:
+            async for draft in drafts:
+                if draft.final:
+                    pairs = zip(due_places, draft.regions, strict=True)
+                    rewrites = [_rewrite_of(question, place, text, candidates) for place, text in pairs]
+                    answer = await _likeliest(question, rewrites, answer)
                 yield replace(answer, step=draft.step)
-                continue
-            pairs = zip(asked, draft.regions, strict=True)
-            rewrites = [region.rewritten(question, p.snapshot, (p.start, p.end), text, candidates) for p, text in pairs]
-            yield replace(await _likeliest(question, rewrites, answer), step=draft.step)
+    except (EngineUnavailable, EngineError) as error:
+        log.info("the engine wrote no next edit: %s", error)
+
+
+def _rewrite_of(
+    question: NextQuestion, place: due.DuePlace, text: Rewritten, candidates: Sequence[Candidate]
+) -> region.RegionRewrite | Silence:
+    return region.rewritten(question, place.snapshot, (place.start, place.end), text, candidates)
 
 
 async def _likeliest(
     question: NextQuestion, rewrites: Sequence[region.RegionRewrite | Silence], by_rule: Answer
 ) -> Answer:
     """The answer with the likeliest of what was written that may be shown."""
-    written = [rewrite for rewrite in rewrites if isinstance(rewrite, region.RegionRewrite)]
-    for rewrite in sorted(written, key=lambda rewrite: -rewrite.edits[0].p_edit):
+    edits = [rewrite for rewrite in rewrites if isinstance(rewrite, region.RegionRewrite)]
+    for rewrite in sorted(edits, key=lambda rewrite: -rewrite.edits[0].p_edit):
         answer = await _with_written(question, (), rewrite, by_rule)
         if answer.offer:
             return answer
-    best = max(written, key=lambda rewrite: rewrite.edits[0].p_edit, default=None)
+    best = max(edits, key=lambda rewrite: rewrite.edits[0].p_edit, default=None)
     if best is None:
         return by_rule
     place = counted(len(rewrites), "place")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Regions, Rewrites, Rewritten
+from mercury_engine.api import EngineError, Regions, Rewrites, Rewritten
 from mercury_ls.code.documents import Document
 from mercury_ls.next_edit import due
 from mercury_ls.next_edit.question import NextQuestion
@@ -116,3 +116,12 @@ def test_certain_edits_of_rules_do_not_wait():
     answer = asyncio.run(last_of(replace(question_of(renamed, "python"), rewrites=True, places=6), editor))
     assert answer.edits
     assert editor.asked == []
+
+
+def test_failing_engine_leaves_the_rules_answer():
+    class Failing(Editor):
+        def _written(self, regions: Regions) -> Iterator[Rewritten]:
+            raise EngineError("the model is gone")
+
+    answer = asyncio.run(last_of(question(), Failing(CALL, STRICT, 0.9)))
+    assert not answer.edits
