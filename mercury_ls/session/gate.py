@@ -1,11 +1,12 @@
 """The one way to an engine: nothing of a file that the rules hide leaves by it, in whichever field it stands."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from itertools import chain
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, Gap, Opinions, Proposals, Question, Regions, Rewrites
+from mercury_engine.api import Draft, Edit, EngineError, Gap, Opinions, Proposals, Question, Regions, Rewrites
 from mercury_ls.link.client import EngineLink
 from mercury_ls.link.wire import Status
 
@@ -13,8 +14,8 @@ Asked = TypeVar("Asked", bound=Question)
 
 
 class Gate:
-    """An engine link that judges the path of each file, snippet, edit and diagnostic by the rules of that moment: a
-    file may have become private, or got a private name, after something of it was remembered."""
+    """An engine link that judges the path of each file, snippet, edit, mention and diagnostic by the rules of that
+    moment: a file may have become private, or got a private name, after something of it was remembered."""
 
     def __init__(self, engine: EngineLink, why_hidden: Callable[[str], str | None]) -> None:
         self._engine = engine
@@ -52,7 +53,8 @@ class Gate:
 
     def cleared(self, question: Asked) -> Asked:
         """The question without all that is of hidden files. `EngineError` if it is about one."""
-        noted = (part.path for part in (*question.snippets, *question.edits, *question.diagnostics))
+        mentions = chain.from_iterable(edit.mentions for edit in question.edits)
+        noted = (part.path for part in (*question.snippets, *question.edits, *question.diagnostics, *mentions))
         hidden = {path: self._why_hidden(path) for path in {*question.paths, *noted}}
         if reason := next(filter(None, (hidden[path] for path in question.paths)), None):
             raise EngineError(f"the file is private: {reason}")
@@ -61,6 +63,11 @@ class Gate:
         return replace(
             question,
             snippets=tuple(snippet for snippet in question.snippets if not hidden[snippet.path]),
-            edits=tuple(edit for edit in question.edits if not hidden[edit.path]),
+            edits=tuple(_without(hidden, edit) for edit in question.edits if not hidden[edit.path]),
             diagnostics=tuple(diagnostic for diagnostic in question.diagnostics if not hidden[diagnostic.path]),
         )
+
+
+def _without(hidden: Mapping[str, str | None], edit: Edit) -> Edit:
+    """The edit without the lines of hidden files that mention what it changed."""
+    return replace(edit, mentions=tuple(mention for mention in edit.mentions if not hidden[mention.path]))

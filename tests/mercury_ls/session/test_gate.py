@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import Diagnostic, Edit, EngineError, Gap, Region, Regions, Snippet
+from mercury_engine.api import Diagnostic, Edit, EngineError, Gap, Mention, Region, Regions, Snippet
 from mercury_ls.session.gate import Gate
 from mercury_ls.settings.schema import SuggestSettings
 from tests.mercury_ls.session.test_generations import Desk, Typist, settled
@@ -24,6 +24,7 @@ def cleared(request):
         {"edits": (Edit("/p/.env", 0, "", CANARY),)},
         {"edits": (Edit("/p/.env", 0, "a", "b", above=CANARY),)},
         {"edits": (Edit("/p/.env", 0, "a", "b", below=CANARY),)},
+        {"edits": (Edit("/p/.env", 0, "a", "b", mentions=(Mention("/p/b.py", 0, CANARY),)),)},
         {"diagnostics": (Diagnostic("/p/.env", 0, 0, CANARY),)},
         {"edits": (Edit(f"/p/{CANARY}.env", 0, "a", "b"),)},
     ],
@@ -35,6 +36,13 @@ def test_hidden_file_parts_are_left_out(fields):
     told = cleared(request)
     assert CANARY not in repr(told)
     assert (told.snippets, told.edits) == (kept["snippets"], kept["edits"])
+
+
+def test_lines_of_hidden_files_that_mention_a_name_are_left_out():
+    shown = Mention("/p/c.py", 1, "load()")
+    edit = Edit("/p/b.py", 0, "a", "b", mentions=(Mention("/p/.env", 0, CANARY), shown))
+    told = cleared(replace(ASKED, edits=(edit,)))
+    assert told.edits == (replace(edit, mentions=(shown,)),)
 
 
 def test_request_about_hidden_file_is_refused():
