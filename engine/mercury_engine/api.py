@@ -54,9 +54,13 @@ class Mention(Struct, frozen=True, order=True):
     text: str
 
 
+LINES_AROUND = 4
+"""Whole lines above an edit or a small region, and below it, that a model reads with it."""
+
+
 class Edit(Struct, frozen=True, omit_defaults=True):
     """A recent edit of the user: `before` became `after` at line `line` of `path`. `above` and `below` are up to
-    four whole lines around it, as they were at the time; `accepted` says that a suggestion made it. `mentions` are
+    `LINES_AROUND` lines around it, as they were at the time; `accepted` says that a suggestion made it. `mentions` are
     lines that hold the names which it changed, for models that were taught to read them."""
 
     path: str

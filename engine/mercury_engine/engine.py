@@ -1,10 +1,11 @@
 """The engine: lays requests out, reuses cached prefixes, and answers with growing drafts."""
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count, product
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -41,6 +42,8 @@ from mercury_engine.tokens.layout import (
 from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM
+
+Told = TypeVar("Told", Opinions, Rewrites)
 
 MEMORY = 1 << 30
 """Default bytes for the weights and all caches."""
@@ -219,41 +222,45 @@ class MercuryEngine(Engine):
         history = read_history(self._decoder.tokenizer, proposals.edits)
         opinions = [Opinion.of(self._decoder.tokenizer, history, proposal) for proposal in proposals.proposals]
         session = self._sessions.open(f"{proposals.session}, proposals", opinions[0].ids)
-        started, steps = self._clock(), count(1)
+        steps = count(1)
 
-        def told(*, final: bool = False) -> Opinions:
+        def told(final: bool) -> Opinions:
             return Opinions(next(steps), tuple(opinion.likelihood for opinion in opinions), final)
 
-        def judge() -> Steps[Opinions]:
-            for opinion in opinions:
-                passes = opinion.form(session, self._decoder.pace, self.report)
-                while self._has_time(proposals.deadline_ms, started) and (yield from until_pause(passes)):
-                    yield told()
-            yield told(final=True)
-
-        try:
-            yield from self._batcher.run(judge(), session)
-        finally:
-            self._sessions.trim()
+        forming = (opinion.form(session, self._decoder.pace, self.report) for opinion in opinions)
+        yield from self._told(session, proposals.deadline_ms, forming, told)
 
     def _rewritten(self, regions: Regions) -> Generator[Rewrites]:
         revising = Revising.of(self._decoder.tokenizer, self._presentation.calibration, regions)
         session = self._sessions.open(f"{regions.session}, edits", revising.past.ids_R)
-        started, steps = self._clock(), count(1)
+        steps = count(1)
 
-        def told(*, final: bool = False) -> Rewrites:
+        def told(final: bool) -> Rewrites:
             step = next(steps) if revising.answers else 0
             unread = 0 if step else len(revising.past) - session.shares(revising.past.ids_R)
             return Rewrites(step, revising.rewritten(), final, unread=unread)
 
-        def rewrite() -> Steps[Rewrites]:
-            passes = revising.run(session, self._decoder.chooser.permitted_V, self._decoder.pace, self.report)
-            while self._has_time(regions.deadline_ms, started) and (yield from until_pause(passes)):
-                yield told()
-            yield told(final=True)
+        passes = revising.run(session, self._decoder.chooser.permitted_V, self._decoder.pace, self.report)
+        yield from self._told(session, regions.deadline_ms, (passes,), told)
+
+    def _told(
+        self,
+        session: EngineSession,
+        deadline_ms: float | None,
+        work: Iterable[Passes[None]],
+        told: Callable[[bool], Told],
+    ) -> Generator[Told]:
+        """What is told at each pause of the work, as long as there is time, and at the end."""
+        started = self._clock()
+
+        def steps() -> Steps[Told]:
+            for passes in work:
+                while self._has_time(deadline_ms, started) and (yield from until_pause(passes)):
+                    yield told(False)
+            yield told(True)
 
         try:
-            yield from self._batcher.run(rewrite(), session)
+            yield from self._batcher.run(steps(), session)
         finally:
             self._sessions.trim()
 

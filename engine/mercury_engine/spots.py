@@ -18,9 +18,6 @@ from msgspec.structs import replace
 
 from mercury_engine.mentions import COMMON, DECLARES, NAME
 
-ABOVE, BELOW = 4, 4
-"""Lines around a region, which a model reads with it."""
-
 REMEMBERED = 6
 """Edits of the past that count."""
 FADING = 0.8

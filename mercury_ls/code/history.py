@@ -8,7 +8,7 @@ from itertools import accumulate, groupby, islice, takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit
+from mercury_engine.api import LINES_AROUND, Edit
 from mercury_engine.private_keys import masked_lines
 from mercury_engine.prompts.lines import shared_ends
 from mercury_ls.code.differences import LINE, TERMINATOR
@@ -23,7 +23,6 @@ MOST_KEY_LINES = 4096
 LARGEST_HUNK = MAX_CHARACTERS // 2
 PAUSE_SECONDS = 1.0
 MAX_LINES = 8
-LINES_AROUND = 4
 MAX_AROUND = 600
 """Characters above an edit, and below it."""
 

@@ -15,7 +15,6 @@ import msgspec
 from mercury_engine import model_folders
 from mercury_engine.addresses import is_loopback
 from mercury_engine.api import (
-    ChatReply,
     ChatRequest,
     Draft,
     EngineError,
@@ -30,11 +29,11 @@ from mercury_engine.api import (
 from mercury_engine.redaction import ForeignText, Secrets
 from mercury_ls.link import claim, local
 from mercury_ls.link.connection import Address, Connection, Response, connect
+from mercury_ls.link.questioner import Answered, Questioner
 from mercury_ls.link.requests import prepared
 from mercury_ls.link.wire import (
     CLIENT_HEADER,
     PREFIX,
-    Answer,
     Failure,
     FrameReader,
     Request,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
-Answered = TypeVar("Answered", bound=Answer)
 
 IDLE_CONNECTIONS = 4
 FIRST_DELAY = 0.1
@@ -111,7 +109,7 @@ class Backoff:
         return delay
 
 
-class EngineClient:
+class EngineClient(Questioner):
     """Holds a lease with the user's engine server, or with the one at `settings.address`, from `start` to `close`.
 
     Without `spawn` it waits for a server that something else starts. The engine sees paths relative to `roots`.
@@ -152,19 +150,6 @@ class EngineClient:
             with suppress(asyncio.CancelledError):
                 await self._keeper
         self._drop_idle()
-
-    def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
-        return self._answers(gap, Draft)
-
-    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
-        return self._answers(regions, Rewrites)
-
-    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
-        return self._answers(proposals, Opinions)
-
-    def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
-        """A request that cannot be answered by any engine raises `RequestError`."""
-        return self._answers(request, ChatReply)
 
     async def _answers(self, request: Request, kind: type[Answered]) -> AsyncGenerator[Answered]:
         last: Answered | Failure | None = None

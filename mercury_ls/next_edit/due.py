@@ -13,11 +13,11 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, Region, Regions
+from mercury_engine.api import LINES_AROUND, Edit, Region, Regions
 from mercury_engine.mentions import Edited, changed_names, mentions
 from mercury_engine.prompts.lines import lines_of as whole_lines
-from mercury_engine.spots import ABOVE, APART, BELOW, PastEdit, spots
-from mercury_ls.code.documents import Snapshot, unified
+from mercury_engine.spots import APART, PastEdit, spots
+from mercury_ls.code.documents import Snapshot, cached, unified
 from mercury_ls.code.private import shown
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.question import NextQuestion
@@ -87,7 +87,12 @@ def _newest(question: NextQuestion) -> Sequence[Edit]:
 
 def _texts(question: NextQuestion) -> dict[str, list[str]]:
     """The lines of all files as a model may see them."""
-    return {snapshot.path: whole_lines(unified(shown(snapshot))) for snapshot in question.files.values()}
+    return {snapshot.path: _lines_of(snapshot) for snapshot in question.files.values()}
+
+
+@cached
+def _lines_of(snapshot: Snapshot) -> list[str]:
+    return whole_lines(unified(shown(snapshot)))
 
 
 def _as_past(edit: Edit) -> PastEdit:
@@ -112,7 +117,7 @@ def _around(snapshot: Snapshot, line: int) -> DuePlace:
 
 
 def _region(place: DuePlace, lines: Sequence[str]) -> Region:
-    above = islice(lines, max(0, place.first - ABOVE), place.first)
-    old, below = lines[place.first : place.stop], lines[place.stop : place.stop + BELOW]
+    above = islice(lines, max(0, place.first - LINES_AROUND), place.first)
+    old, below = lines[place.first : place.stop], lines[place.stop : place.stop + LINES_AROUND]
     snapshot = place.snapshot
     return Region(snapshot.path, snapshot.language, "".join(old), "".join(above), "".join(below), place.first)

@@ -2,18 +2,16 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import TypeVar
 
 from mercury_engine.api import ChatReply, ChatRequest, Draft, Engine, Gap, Opinions, Proposals, Regions, Rewrites
 from mercury_ls.link.client import EngineUnavailable, failed
+from mercury_ls.link.questioner import Answered, Questioner
 from mercury_ls.link.requests import prepared
-from mercury_ls.link.wire import Answer, Failure, Request, Status
+from mercury_ls.link.wire import Failure, Request, Status
 from mercury_ls.serve.worker import Worker
 
-Answered = TypeVar("Answered", bound=Answer)
 
-
-class WorkerClient:
+class WorkerClient(Questioner):
     """One client's access to a shared worker of this process."""
 
     def __init__(self, worker: Worker, name: str = "", roots: Sequence[str] = ()) -> None:
@@ -31,18 +29,6 @@ class WorkerClient:
 
     def for_client(self, name: str) -> "WorkerClient":
         return WorkerClient(self._worker, name, self.roots)
-
-    def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
-        return self._answers(gap, Draft)
-
-    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
-        return self._answers(regions, Rewrites)
-
-    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
-        return self._answers(proposals, Opinions)
-
-    def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
-        return self._answers(request, ChatReply)
 
     async def _answers(self, request: Request, kind: type[Answered]) -> AsyncGenerator[Answered]:
         stream = self._worker.ask(self._name, prepared(request, self.roots))

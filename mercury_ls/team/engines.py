@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 import ray
@@ -17,17 +17,17 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
 from ray.serve.handle import DeploymentHandle, DeploymentResponseGenerator
 
-from mercury_engine.api import ChatReply, ChatRequest, Draft, Gap, Opinions, Proposals, Regions, Rewrites
+from mercury_engine.api import ChatRequest, Gap, Regions
 from mercury_ls.link.client import EngineUnavailable, failed
+from mercury_ls.link.questioner import Answered, Questioner
 from mercury_ls.link.requests import prepared
-from mercury_ls.link.wire import Answer, Failure, Request, Status, decode
+from mercury_ls.link.wire import Failure, Request, Status, decode
 from mercury_ls.serve.worker import LATENCIES
 from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import Replicas, TeamConfig, TeamError, lacking
 
 NAME = "mercury-ls"
 NAMESPACE = "mercury-ls"
-Answered = TypeVar("Answered", bound=Answer)
 
 TRIES = 5
 """How often a request is sent while engines are busy or being replaced."""
@@ -121,7 +121,7 @@ class EngineSeat:
 LOST = (RayActorError, DeploymentUnavailableError, BackPressureError)
 
 
-class ReplicatedEngine:
+class ReplicatedEngine(Questioner):
     """The engines behind one handle, as one client sees them. Each session stays with one engine, whose caches know it,
     for as long as that engine lives."""
 
@@ -142,33 +142,22 @@ class ReplicatedEngine:
     def for_client(self, name: str) -> "ReplicatedEngine":
         return ReplicatedEngine(self._place, name)
 
-    def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
-        return self._timed(gap, Draft)
-
-    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
-        return self._timed(regions, Rewrites)
-
-    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
-        return self._timed(proposals, Opinions)
-
-    def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
-        return self._answers(request, ChatReply)
-
     async def warm(self, question: Gap | Regions) -> None:
         body = msgspec.msgpack.encode(prepared(question, self.roots))
         self._handle(question.session).warm.remote(self._name, body)
 
-    async def _timed(self, request: Request, kind: type[Answered]) -> AsyncGenerator[Answered]:
+    async def _answers(self, request: Request, kind: type[Answered]) -> AsyncGenerator[Answered]:
         began = time.monotonic()
-        async with aclosing(self._answers(request, kind)) as answers:
+        async with aclosing(self._sent(request, kind)) as answers:
             async for answer in answers:
                 yield answer
-        self._place.latencies_ms.append((time.monotonic() - began) * 1000)
+        if not isinstance(request, ChatRequest):
+            self._place.latencies_ms.append((time.monotonic() - began) * 1000)
 
     def _handle(self, session: str, *, stream: bool = False) -> DeploymentHandle:
         return self._place.handle.options(session_id=session, stream=stream)
 
-    async def _answers(self, request: Request, kind: type[Answered]) -> AsyncGenerator[Answered]:
+    async def _sent(self, request: Request, kind: type[Answered]) -> AsyncGenerator[Answered]:
         """Stream answers: each draft replaces the one before, so another engine may start over where one was lost."""
         sent, died = msgspec.msgpack.encode(prepared(request, self.roots)), 0
         most_lost = MOST_LOST_BY_CHAT if isinstance(request, ChatRequest) else MOST_LOST

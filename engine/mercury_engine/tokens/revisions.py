@@ -46,41 +46,41 @@ def opening(tokenizer: Tokenizer, language: str, path: str) -> list[int]:
 
 def past(tokenizer: Tokenizer, edits: Sequence[Edit], region: Region) -> tuple[list[int], str]:
     """The log of the newest edits that fit, and the file of the last of them: without edits, of the region."""
-    kept: list[Edit] = []
+    kept: list[tuple[str, list[int]]] = []
     size = 0
     for edit in reversed(edits):
-        own = len(_revision(tokenizer, edit, ""))
+        revision = _revision(tokenizer, edit)
+        own = len(_moved(tokenizer, edit.path, "")) + len(revision)
         if own > LONGEST_EDIT:
             continue
         size += own
         if size > LONGEST_PAST:
             break
-        kept.insert(0, edit)
-    here = kept[0].path if kept else region.path
+        kept.insert(0, (edit.path, revision))
+    here = kept[0][0] if kept else region.path
     ids = opening(tokenizer, region.language, here)
-    for edit in kept:
-        ids += _revision(tokenizer, edit, here)
-        here = edit.path
+    for path, revision in kept:
+        ids += [*_moved(tokenizer, path, here), *revision]
+        here = path
     return ids, here
 
 
-def _revision(tokenizer: Tokenizer, edit: Edit, here: str) -> list[int]:
-    """An edit of the past, and the lines that mention what it changed. Lines that were only added stand behind the one
-    above them, since a region is never empty."""
+def _revision(tokenizer: Tokenizer, edit: Edit) -> list[int]:
+    """An edit of the past, in the file of the one before it, with lines that mention what it changed. Lines that were
+    only added stand behind the one above them, since a region is never empty."""
     above, old, new = edit.above, edit.before, edit.after
     if not old and above:
         *further, last = LINE.findall(above)
         above, old, new = "".join(further), last, last + new
     region = Lines(edit.path, above, old, edit.below)
     mentions = mention(tokenizer, edit.mentions, edit.path)
-    return [*question(tokenizer, region, here), *answer(tokenizer, new), *mentions]
+    return [*question(tokenizer, region, edit.path), *answer(tokenizer, new), *mentions]
 
 
 def question(tokenizer: Tokenizer, region: Lines, here: str) -> list[int]:
     """A region up to its anchor; `here` is the file of the region before it."""
-    moved = [] if region.path == here else [PATH, *_path(tokenizer, region.path)]
     return [
-        *moved,
+        *_moved(tokenizer, region.path, here),
         *(REGION, *_lines(tokenizer, region.above)),
         *(OLD, *_lines(tokenizer, region.old), OLD_END),
         *(*_lines(tokenizer, region.below), INS),
@@ -110,6 +110,11 @@ def mention(tokenizer: Tokenizer, mentions: Iterable[Mention], here: str) -> lis
 def is_readable(text: str) -> bool:
     """Whether a model sees all of these lines, so that it can write them anew."""
     return all(len(line) <= LONGEST_LINE for line in LINE.findall(text))
+
+
+def _moved(tokenizer: Tokenizer, path: str, here: str) -> list[int]:
+    """The name of the file, unless it is that of the region before."""
+    return [] if path == here else [PATH, *_path(tokenizer, path)]
 
 
 def _path(tokenizer: Tokenizer, path: str) -> list[int]:

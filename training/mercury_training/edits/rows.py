@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.api import LINES_AROUND
 from mercury_engine.mentions import COMMON, NAME, Edited, changed_names, mentions
-from mercury_engine.spots import ABOVE, BELOW, PastEdit, spots
+from mercury_engine.spots import PastEdit, spots
 from mercury_engine.tokens import revisions
 from mercury_engine.tokens.blocks import Block, visible_ranges
 from mercury_engine.tokens.revisions import Lines
@@ -119,7 +120,7 @@ class _Chain:
 
     def ask(self, path: str, first: int, stop: int, answer: Sequence[str]) -> tuple[list[int], list[int]]:
         lines = self.texts[path]
-        above, below = lines[max(0, first - ABOVE) : first], lines[stop : stop + BELOW]
+        above, below = lines[max(0, first - LINES_AROUND) : first], lines[stop : stop + LINES_AROUND]
         region = Lines(path, "".join(above), "".join(lines[first:stop]), "".join(below))
         question = revisions.question(self.tokenizer, region, self.here)
         return question, revisions.answer(self.tokenizer, "".join(answer))
