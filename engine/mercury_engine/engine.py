@@ -104,6 +104,8 @@ class MercuryEngine(Engine):
         self._batcher = ForwardBatcher(runtime)
         meter = CostMeter(runtime, clock=clock)
         self._measuring = meter.rest() if costs is None else iter(())
+        # Unknown until all costs are: a machine that is busy while an editor starts is not a slow one.
+        self._first_line_ms = _first_line_ms(costs) if costs else 0.0
         costs = costs or meter.start()
         self._decoder = GapDecoder(
             runtime=runtime,
@@ -151,6 +153,7 @@ class MercuryEngine(Engine):
             self._decoder = replace(self._decoder, costs=costs)
             self._decoder.pace.costs = costs
             yield
+        self._first_line_ms = _first_line_ms(self._decoder.costs)
 
     def _read_ahead(self, gap: Gap) -> Generator[None]:
         place = self._place(gap)
@@ -171,8 +174,7 @@ class MercuryEngine(Engine):
         yield from run_unbatched(self._decoder.runtime, read())
 
     def info(self) -> EngineInfo:
-        runtime, costs = self._decoder.runtime, self._decoder.costs
-        passes_ms = FIRST_PASSES * float(costs.of(FIRST_ROWS))
+        runtime = self._decoder.runtime
         return EngineInfo(
             engine="mercury",
             model=runtime.config.name,
@@ -186,7 +188,7 @@ class MercuryEngine(Engine):
             rewrites=runtime.config.edits,
             places=places(self._decoder.pace) if runtime.config.edits else 0,
             reads_per_second=round(self._decoder.pace.per_second, 1),
-            first_line_ms=round(self._decoder.pace.milliseconds(FIRST_READ) + passes_ms, 1),
+            first_line_ms=self._first_line_ms,
             awaited_tokens=self._decoder.pace.prompts(runtime.config.context)[-1],
             prompts=dict(self.report.prompts),
         )
@@ -434,3 +436,7 @@ def open_runtime(
     from mercury_engine.model import openvino_runtime
 
     return openvino_runtime.load(folder, threads=resources.threads or None)
+
+
+def _first_line_ms(costs: Costs) -> float:
+    return round(float(costs.of(FIRST_READ) + FIRST_PASSES * costs.of(FIRST_ROWS)), 1)

@@ -86,13 +86,13 @@ def verdict_on(engine: Engine, record: ModelRecord | None, network: bool) -> can
 
 
 def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) -> ModelMeasurement:
-    info = engine.info()
-    questions = canary.GAPS if info.fills else canary.REWRITES
+    questions = canary.GAPS if engine.info().fills else canary.REWRITES
     answers = tuple(_asked(engine, question, clock) for question in questions[:SAMPLES])
     cold = median(answer.cold.all_ms for answer in answers)
     warm = median(answer.warm.all_ms for answer in answers)
     first = median(answer.warm.first_ms for answer in answers)
     speed = median([speed for answer in answers if (speed := answer.warm.tokens_per_second)] or [0.0])
+    info = replace(engine.info(), first_line_ms=cold)
     return ModelMeasurement(info, answers, MeasuredSpeed(cold, warm, load_ms, info.bytes, first, speed))
 
 

@@ -531,10 +531,14 @@ class _Warm(Struct, eq=False):
 
 def _is_news(info: EngineInfo, told: EngineInfo) -> bool:
     """True if clients should decide otherwise than by what they were told."""
-    if (info.notes, info.context_tokens, info.awaited_tokens) != (told.notes, told.context_tokens, told.awaited_tokens):
+    if _behaviour(info) != _behaviour(told):
         return True
     speeds = info.reads_per_second, told.reads_per_second
     return min(speeds) * SLACK < max(speeds)
+
+
+def _behaviour(info: EngineInfo) -> tuple[object, ...]:
+    return info.notes, info.context_tokens, info.awaited_tokens, info.follows_typing
 
 
 def _close(engine: Engine) -> None:

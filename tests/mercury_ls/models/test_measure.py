@@ -1,5 +1,6 @@
 """A model is asked three times, cold and warm, for what it can answer."""
 
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
@@ -84,7 +85,8 @@ def test_result_says_what_was_sent_and_whether_it_is_calibrated():
 
 
 def test_model_without_an_answer_is_told_apart_from_a_bracket():
-    measured = measure.measure(Engine(first_line_ms=8000.0), 1500.0)
+    ticks = count(step=4)
+    measured = measure.measure(Engine(), 1500.0, clock=lambda: next(ticks))
     answers = tuple(
         replace(answer, cold=replace(answer.cold, text=text))
         for answer, text in zip(measured.answers, ("(", "", " \n"), strict=True)
