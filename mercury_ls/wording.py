@@ -17,7 +17,8 @@ SLOWNESS = (
 )
 QUICKER = (
     "add a quicker model (`mercury-ls model recommend`), name a server "
-    "(`mercury-ls model add http://127.0.0.1:8080`), or give it more cores (engine.threads) or a GPU"
+    "(`mercury-ls model add http://127.0.0.1:8080`), give it more cores (engine.threads) or a GPU, or set how long you "
+    "wait (engine.deadline_ms)"
 )
 
 SLOW_READING_MS = 1000.0

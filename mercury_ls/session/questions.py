@@ -126,7 +126,7 @@ class Questions:
             places=info.places if info else 0,
             judges=info is not None and judges_in_time(info),
             strong=info is not None and info.strong,
-            slow=info is not None and not info.follows_typing,
+            slow=info is not None and not (info.follows_typing or settings.engine.deadline_ms),
             grows=info is not None and info.grows,
             most_tokens=budgets.tokens,
             persistent=invoked and info is not None and not info.metered,

@@ -26,7 +26,7 @@ from mercury_ls.session.open_files import LARGEST_DOCUMENT
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.session.stats import REMEMBERED_OFFERS
-from mercury_ls.settings.schema import Settings, SuggestSettings
+from mercury_ls.settings.schema import EngineSettings, Settings, SuggestSettings
 from tests.mercury_ls.clock import Clock
 
 URI = "file:///project/file.py"
@@ -94,6 +94,16 @@ async def test_going_another_way_asks_again(session, engine):
     await check(session, "x = $0\n", "compute(y)")
     await check(session, "z = $0\n", "other(y)")
     assert engine.fills == 2
+
+
+@pytest.mark.parametrize(
+    ("deadline_ms", "expected"), [(0, "- too slow here to follow your typing"), (9000, "compute(y)")]
+)
+async def test_slow_model_follows_typing_where_user_says_how_long_to_wait(deadline_ms, expected):
+    slow = FakeEngine(ANSWER, info=replace(FakeEngine().info(), first_line_ms=8000.0))
+    session = await started(slow, Settings(engine=EngineSettings(deadline_ms=deadline_ms)))
+    await check(session, "x = $0\n", expected)
+    await session.end()
 
 
 async def test_failure_of_the_engine_is_the_reason_and_the_log_has_its_traceback(caplog):
