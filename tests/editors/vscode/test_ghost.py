@@ -199,7 +199,7 @@ def test_language_is_turned_off_and_on_again(window):
 def test_why_says_the_reason(window):
     window.open("# nothing is known of a comm")
     window.run("mercury-ls.why")
-    reasons = ("inside a comment", "the model adds nothing here")
+    reasons = ("inside a comment", "the model adds nothing here", "no answer is likely")
     window.until(lambda: any(reason in message for message in window.messages for reason in reasons), "the reason")
     window.run("notifications.clearAll")
 
