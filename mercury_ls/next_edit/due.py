@@ -1,22 +1,23 @@
 """Where the next edit may be due though no rule knows its text: small places for a model that rewrites several at once.
 
-    due_places = places(question, candidates)
-    regions(question, due_places)     # what the model is asked
+    due_places = yield from places(question, candidates)   # a step for each file
+    regions(question, due_places)                           # what the model is asked
 
 First come the places that rules name without knowing what to write, then the likeliest lines of all files by
 `mercury_engine.spots`: those that share names with the last edits, look like the lines that changed, or lie near.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import LINES_AROUND, Edit, Region, Regions
 from mercury_engine.mentions import Edited, changed_names, mentions
 from mercury_engine.prompts.lines import lines_of as whole_lines
-from mercury_engine.spots import APART, PastEdit, spots
+from mercury_engine.spots import APART, IndexedLines, PastEdit, likeliest, scored
 from mercury_ls.code.documents import Snapshot, cached, unified
 from mercury_ls.code.private import shown
 from mercury_ls.next_edit.candidates import Candidate
@@ -46,16 +47,14 @@ class DuePlace(Struct, frozen=True):
         return self.snapshot.line_end(self.stop - 1)
 
 
-def places(question: NextQuestion, candidates: Sequence[Candidate]) -> list[DuePlace]:
+def places(question: NextQuestion, candidates: Sequence[Candidate]) -> Generator[None, None, list[DuePlace]]:
     """The likeliest, apart from each other."""
     chosen: list[DuePlace] = []
-    for snapshot, line in _lines(question, candidates):
+    for snapshot, line in (*_unanswered(question, candidates), *(yield from _likeliest(question))):
         is_near = (place.snapshot is snapshot and place.first - APART < line < place.stop + APART for place in chosen)
         if not any(is_near):
             chosen.append(_around(snapshot, line))
-        if len(chosen) == question.places:
-            break
-    return chosen
+    return chosen[: question.places]
 
 
 def regions(question: NextQuestion, due_places: Sequence[DuePlace]) -> Regions:
@@ -68,17 +67,28 @@ def regions(question: NextQuestion, due_places: Sequence[DuePlace]) -> Regions:
     )
 
 
-def _lines(question: NextQuestion, candidates: Sequence[Candidate]) -> Iterator[tuple[Snapshot, int]]:
-    """The lines at which something may be due, the likeliest first."""
+def _unanswered(question: NextQuestion, candidates: Sequence[Candidate]) -> Iterator[tuple[Snapshot, int]]:
+    """The lines that rules name without knowing what to write, the likeliest first."""
     unanswered = (candidate for candidate in candidates if candidate.text is None)
     for candidate in sorted(unanswered, key=lambda candidate: -candidate.p_edit):
         snapshot = question.files[candidate.uri]
         yield snapshot, snapshot.line_of(candidate.start)
+
+
+def _likeliest(question: NextQuestion) -> Generator[None, None, list[tuple[Snapshot, int]]]:
     files = {snapshot.path: snapshot for snapshot in question.files.values()}
     past = [_as_past(edit) for edit in _newest(question)]
-    if past:
-        for spot in spots(past, _texts(question), question.places):
-            yield files[spot.path], spot.line
+    if not past:
+        return []
+    texts: dict[str, IndexedLines] = {}
+    for path, snapshot in files.items():
+        texts[path] = _indexed(snapshot)
+        yield
+    scores: dict[str, np.ndarray] = {}
+    for path, scores_L in scored(past, texts):
+        scores[path] = scores_L
+        yield
+    return [(files[spot.path], spot.line) for spot in likeliest(scores, question.places)]
 
 
 def _newest(question: NextQuestion) -> Sequence[Edit]:
@@ -93,6 +103,11 @@ def _texts(question: NextQuestion) -> dict[str, list[str]]:
 @cached
 def _lines_of(snapshot: Snapshot) -> list[str]:
     return whole_lines(unified(shown(snapshot)))
+
+
+@cached
+def _indexed(snapshot: Snapshot) -> IndexedLines:
+    return IndexedLines.of(_lines_of(snapshot))
 
 
 def _as_past(edit: Edit) -> PastEdit:

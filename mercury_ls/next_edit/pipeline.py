@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.target import Silence
 from mercury_ls.link.client import EngineUnavailable
-from mercury_ls.next_edit import due, opinion, ranking, region
+from mercury_ls.next_edit import opinion, ranking, region
 from mercury_ls.next_edit.candidates import ABOUT, Candidate, distinct, renames
 from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.unjudged import note_of
@@ -36,6 +36,9 @@ from mercury_ls.next_edit.kinds.signatures import Signature, calls_left, changed
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
 from mercury_ls.wording import counted
+
+if TYPE_CHECKING:
+    from mercury_ls.next_edit.due import DuePlace
 
 log = logging.getLogger(__name__)
 
@@ -179,7 +182,9 @@ async def _judged_and_written_by(
 async def _written_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
 ) -> AsyncGenerator[Answer]:
-    due_places = due.places(question, candidates)
+    from mercury_ls.next_edit import due  # with numpy, which a server starts without
+
+    due_places = await _in_turns(due.places(question, candidates), [])
     if not due_places:
         return
     regions = Deadline(question.deadline_ms).limited(due.regions(question, due_places))
@@ -196,7 +201,7 @@ async def _written_by(
 
 
 def _rewrite_of(
-    question: NextQuestion, place: due.DuePlace, text: Rewritten, candidates: Sequence[Candidate]
+    question: NextQuestion, place: "DuePlace", text: Rewritten, candidates: Sequence[Candidate]
 ) -> region.RegionRewrite | Silence:
     return region.rewritten(question, place.snapshot, (place.start, place.end), text, candidates)
 

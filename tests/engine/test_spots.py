@@ -2,7 +2,7 @@
 
 import itertools
 
-from mercury_engine.spots import SIGNS, WEIGHTS, PastEdit, spots
+from mercury_engine.spots import SIGNS, WEIGHTS, PastEdit, indexed, spots
 
 FILE = [f"value_{number} = {number}\n" for number in range(60)]
 RENAMED = PastEdit("a.py", 10, ("total = count(items)\n",), ("total = size(items)\n",))
@@ -16,7 +16,7 @@ def lines(*special: tuple[int, str]) -> list[str]:
 
 
 def check(past: list[PastEdit], files: dict[str, list[str]], expected: tuple[str, int]):
-    (first, *_) = spots(past, files, most=3)
+    (first, *_) = spots(past, indexed(files), most=3)
     assert (first.path, first.line) == expected
 
 
@@ -30,7 +30,7 @@ def test_line_like_a_changed_one_comes_first_in_another_file():
 
 
 def test_spots_are_apart_from_each_other_and_from_the_edit():
-    chosen = spots([RENAMED], {"a.py": lines((10, "total = size(items)\n"))}, most=6)
+    chosen = spots([RENAMED], indexed({"a.py": lines((10, "total = size(items)\n"))}), most=6)
     numbers = sorted(spot.line for spot in chosen)
     assert len(numbers) == 6
     assert all(later - earlier > 2 for earlier, later in itertools.pairwise(numbers))

@@ -52,8 +52,17 @@ def question(**known) -> NextQuestion:
     return replace(question_of(DRAWN, "python"), rewrites=True, places=6, **known)
 
 
+def places(asked: NextQuestion) -> list[due.DuePlace]:
+    finding = due.places(asked, ())
+    while True:
+        try:
+            next(finding)
+        except StopIteration as end:
+            return end.value
+
+
 def asked_about(asked: NextQuestion) -> str:
-    return "".join(asked.snapshot.text[place.start : place.end] for place in due.places(asked, ()))
+    return "".join(asked.snapshot.text[place.start : place.end] for place in places(asked))
 
 
 def test_lines_with_the_changed_name_are_asked_about():
@@ -61,14 +70,14 @@ def test_lines_with_the_changed_name_are_asked_about():
 
 
 def test_places_do_not_overlap():
-    lines = [range(place.first, place.stop) for place in due.places(question(), ())]
+    lines = [range(place.first, place.stop) for place in places(question())]
     assert len(lines) <= 6
     assert len({line for place in lines for line in place}) == sum(map(len, lines))
 
 
 def test_model_reads_the_edit_with_lines_that_mention_what_it_changed():
     asked = question()
-    regions = due.regions(asked, due.places(asked, ()))
+    regions = due.regions(asked, places(asked))
     edit = regions.edits[-1]
     assert (edit.before, edit.after) == ("def load(path, ):\n", "def load(path, strict):\n")
     assert edit.above == "import json\n\n"
@@ -77,7 +86,7 @@ def test_model_reads_the_edit_with_lines_that_mention_what_it_changed():
 
 def test_region_is_whole_lines_between_those_around_it():
     asked = question()
-    for region, place in zip(due.regions(asked, due.places(asked, ())).regions, due.places(asked, ()), strict=True):
+    for region, place in zip(due.regions(asked, places(asked)).regions, places(asked), strict=True):
         lines = asked.snapshot.text.splitlines(keepends=True)
         assert region.old == "".join(lines[place.first : place.stop])
         assert region.above == "".join(lines[max(0, place.first - 4) : place.first])
@@ -87,7 +96,7 @@ def test_region_is_whole_lines_between_those_around_it():
 def test_other_files_are_asked_about():
     other = Document("file:///project/b.py", "/project/b.py", "python", 1, "from file import load\n\nload(1, 2)\n")
     asked = question(neighbours=(other.snapshot(),))
-    assert "/project/b.py" in {place.snapshot.path for place in due.places(asked, ())}
+    assert "/project/b.py" in {place.snapshot.path for place in places(asked)}
 
 
 def test_text_of_the_model_is_offered():

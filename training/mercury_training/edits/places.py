@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine import spots
-from mercury_engine.spots import SIGNS, PastEdit
+from mercury_engine.spots import SIGNS, PastEdit, indexed
 from mercury_training import jsonl
 from mercury_training.corpus.history import in_plausible_order, place_after
 from mercury_training.edits.commits import Commit
@@ -70,7 +70,7 @@ def questions(commit: Commit, draw: random.Random) -> Iterator[PlaceQuestion]:
 
 def rank(question: PlaceQuestion, count: int = COUNTS[-1]) -> int | None:
     """The number of the first spot that is the place, counted from 0."""
-    candidates = spots.spots(question.past, question.files, count)
+    candidates = spots.spots(question.past, indexed(question.files), count)
     return next((number for number, spot in enumerate(candidates) if question.is_near(spot.path, spot.line)), None)
 
 
@@ -91,13 +91,14 @@ def fit(examples: Sequence[PlaceQuestion], draw: random.Random) -> dict[str, flo
 
 
 def _table(question: PlaceQuestion, draw: random.Random) -> tuple[np.ndarray, np.ndarray] | None:
-    rows = [(values, question.is_near(path, line)) for path, line, values in spots.signs(question.past, question.files)]
-    near = [row for row in rows if row[1]]
-    other = [row for row in rows if not row[1]]
-    if not near or not other:
+    tables = dict(spots.signs(question.past, indexed(question.files)))
+    signs_LS = np.concatenate(list(tables.values()))
+    is_near_L = np.array([question.is_near(path, line) for path, rows in tables.items() for line in range(len(rows))])
+    near, other = np.flatnonzero(is_near_L), np.flatnonzero(~is_near_L)
+    if not (near.size and other.size):
         return None
-    chosen = [*near, *draw.sample(other, min(LINES, len(other)))]
-    return np.array([values for values, _ in chosen]), np.array([is_near for _, is_near in chosen])
+    chosen = [*near, *draw.sample(list(other), min(LINES, other.size))]
+    return signs_LS[chosen], is_near_L[chosen]
 
 
 def _drawn(path: Path, commits: int) -> list[PlaceQuestion]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mercury_engine.api import LINES_AROUND
 from mercury_engine.mentions import COMMON, NAME, Edited, changed_names, mentions
-from mercury_engine.spots import PastEdit, spots
+from mercury_engine.spots import PastEdit, indexed, spots
 from mercury_engine.tokens import revisions
 from mercury_engine.tokens.blocks import Block, visible_ranges
 from mercury_engine.tokens.revisions import Lines
@@ -314,7 +314,7 @@ def _spots(
     count = sum(draw.random() < KEEP for _ in range(KEEPS))
     if not count:
         return
-    likeliest = spots(chain.past, chain.texts, LIKELIEST)
+    likeliest = spots(chain.past, indexed(chain.texts), LIKELIEST)
     for _ in range(count):
         path, number = edit.path, edit.first + len(edit.new) + draw.randrange(1, NEAR)
         if likeliest and draw.random() < LIKE:
