@@ -24,10 +24,10 @@ def open_decoder(folder: Path, record: ModelRecord, resources: Resources) -> Run
         from mercury_engine.model.torch_runtime import of_weights
 
         return of_weights(config, weights, device="cuda", precision="bfloat16")
-    from mercury_engine.model.openvino_runtime import OpenvinoRuntime, native_precision
+    from mercury_engine.model.openvino_runtime import OpenvinoRuntime, fastest_precision
 
     threads = resources.threads or min(2, os.cpu_count() or 1)
-    return OpenvinoRuntime(config, weights, threads=threads, precision=native_precision())
+    return OpenvinoRuntime(config, weights, threads=threads, precision=fastest_precision(weights))
 
 
 def read_decoder(folder: Path, context: int = CONTEXT) -> tuple[ModelConfig, Weights]:

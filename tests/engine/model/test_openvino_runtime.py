@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import EngineError
+from mercury_engine.model import openvino_runtime
 from mercury_engine.model.config import SMALL, TINY, ModelError
 from mercury_engine.model.export import SCALE, dequantized, export, plain, read
 from mercury_engine.model.network import create, save
@@ -22,6 +23,7 @@ from mercury_engine.model.openvino_runtime import (
     COLUMN_STEP,
     STORED,
     OpenvinoRuntime,
+    fastest_precision,
     load,
     native_precision,
     padded_columns,
@@ -276,6 +278,16 @@ def test_float_folders_are_read_too(model, folder):
 def test_native_precision_of_processor_can_be_held_by_the_cache(folder):
     assert native_precision() in STORED
     assert load(folder).precision.endswith(native_precision().get_type_name())
+
+
+@pytest.mark.parametrize(
+    ("processor", "kind", "precision"),
+    [("x86_64", np.uint8, ov.Type.f32), ("x86_64", np.int8, ov.Type.bf16), ("arm64", np.uint8, ov.Type.bf16)],
+)
+def test_int4_matrices_have_their_inputs_quantised_in_float32(monkeypatch, processor, kind, precision):
+    monkeypatch.setattr(openvino_runtime, "machine", lambda: processor)
+    monkeypatch.setattr(openvino_runtime, "native_precision", lambda: ov.Type.bf16)
+    assert fastest_precision({"embedding.weight": np.zeros((2, 2), kind)}) == precision
 
 
 def test_damaged_folder_is_an_error(folder, tmp_path):
