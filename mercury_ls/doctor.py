@@ -261,7 +261,7 @@ def model(loaded: Loaded) -> Iterator[Finding]:
             damage = str(error)
         notes = [f"next edits: {BY_RULES_ALONE}"] if record and not record.proposes_next_edits else []
         yield MODEL.finding(model="; ".join([f"{folder.name} in {folder}", *([] if damage else notes)]), remedy=damage)
-        if record is None or record.kind != "server" or record.local:
+        if record is None or record.kind != "server":
             yield device(loaded.settings.engine.device)
 
 

@@ -154,7 +154,7 @@ class _VirtualEngine:
         raise AssertionError("it only fills gaps")
 
     async def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
-        latest, drafts = None, self._engine.fill(gap, wait=lambda: 0.0)
+        latest, drafts = None, self._engine.fill(gap)
         try:
             for draft in drafts:
                 if draft is not latest and (draft.step or draft.final):

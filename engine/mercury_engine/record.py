@@ -10,9 +10,6 @@ from mercury_engine.api import EngineError
 
 RECORD_FILE = "model.json"
 
-"""In parameters: a smaller model copies well, and knows little. A larger one chooses names no worse by itself than
-among those that exist."""
-
 Kind = Literal["fim", "next-edit", "diffusion", "server"]
 
 
@@ -40,8 +37,6 @@ class ModelRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True,
     ca: str = ""
     certificate: str = ""
     certificate_key: str = ""
-    local: str = ""
-    """The name of the model on this machine that answers until the server does."""
 
     @property
     def proposes_next_edits(self) -> bool:

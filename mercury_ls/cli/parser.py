@@ -154,7 +154,6 @@ def _add_added(verbs: Any) -> None:
         ("--file", "NAME", "of a hub repository: its .gguf file (default: q8_0 where it fits)"),
         ("--prompt", "FORMAT", "format of its prompts, if it is not recognised"),
         ("--model", "NAME", "of a server: its name for the model"),
-        ("--local", "NAME", "of a server: an installed model that answers until the server does"),
         ("--key", "PLACE", "of a server: where to find its key: env:NAME or keyring:SERVICE/NAME"),
         ("--protocol", "NAME", "of a server: its protocol, if it is not recognised"),
         ("--ca", "FILE", "of a server: the signer of its certificate (PEM)"),

@@ -55,7 +55,6 @@ class AddOrder(Struct, frozen=True, kw_only=True):
     prompt: str = ""
     model: str = ""
     key: str = ""
-    local: str = ""
     protocol: str = ""
     header: Sequence[str] = ()
     ca: str = ""
@@ -298,7 +297,6 @@ def _asked_server(server: ServerSource, name: str, order: AddOrder) -> ModelReco
         ca=checked_file("--ca", order.ca),
         certificate=checked_file("--cert", order.cert),
         certificate_key=checked_file("--cert-key", order.cert_key),
-        local=order.local,
     )
     if record.certificate_key and not record.certificate:
         raise EngineError(f"--cert-key {record.certificate_key} is the key of a certificate: give that with --cert")
@@ -309,8 +307,6 @@ def _asked_server(server: ServerSource, name: str, order: AddOrder) -> ModelReco
         offered = next((served for served in served.models if served.name == model), None)
         protocol, prompt = served.protocol, offered.prompt if offered else ""
         record = replace(record, model=model, context=offered.context if offered else 0)
-    if order.local:
-        model_folders.resolve(order.local)
     return replace(record, protocol=protocol, prompt=order.prompt or added.next_edit_format(record.model) or prompt)
 
 

@@ -76,7 +76,7 @@ def test(name: str, settings: Settings, report: Report) -> ModelMeasurement:
 def verdict_on(engine: Engine, record: ModelRecord | None, network: bool) -> canary.Verdict:
     """Whether a model understands its prompts, and if not, which ones: of a model with a record, not of one that
     ships."""
-    formats = added.other_formats(record) if record and not record.local else []
+    formats = added.other_formats(record) if record else []
 
     def open_model(prompt: str) -> AbstractContextManager[Engine]:
         assert record

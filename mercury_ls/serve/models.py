@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mercury_engine.api import Engine, EngineError
+from mercury_engine.api import Engine
 from mercury_engine.model_folders import resolve
 from mercury_engine.record import ModelRecord, read_record
 from mercury_ls.link import local
@@ -61,7 +61,9 @@ def open_model(folder: Path | None, settings: "EngineSettings", report: Report, 
         return opening.open_model(folder)
     report(0.1, f"reading {folder.name}")
     if (record := read_record(folder)) and record.kind == "server":
-        return _open_server(record, settings, report, network=network)
+        from mercury_engine.remote.engine import open_remote
+
+        return open_remote(record, network=network)
     return opening.open_model(folder, resources(settings))
 
 
@@ -69,31 +71,3 @@ def resources(settings: "EngineSettings") -> "Resources":
     from mercury_engine.model.runtime import Resources
 
     return Resources(settings.device, settings.threads, settings.memory_mb << 20, local.free_memory)
-
-
-def _open_server(record: ModelRecord, settings: "EngineSettings", report: Report, *, network: bool) -> Engine:
-    """Open an added server, together with the local model that the record names, if any."""
-    from mercury_engine.remote.engine import open_remote
-    from mercury_engine.remote.race import RaceEngine
-
-    if not record.local:
-        return open_remote(record, network=network)
-    local = open_model(_of_this_machine(record), settings, report)
-    try:
-        return RaceEngine(record.name, local, open_remote(record, network=network))
-    except EngineError as error:
-        return RaceEngine(record.name, local, None, str(error))
-
-
-def _of_this_machine(record: ModelRecord) -> Path | None:
-    try:
-        folder = resolve(record.local)
-    except EngineError as error:
-        raise EngineError(
-            f"{record.name}: the model {record.local}, which answers until the server does, is missing: add it again, "
-            f"or remove {record.name} and add it without --local"
-        ) from error
-    beside = None if folder is None else read_record(folder)
-    if beside is not None and beside.kind == "server":
-        raise EngineError(f"{record.name}: local = {record.local!r} is a server too; name a model that runs here")
-    return folder

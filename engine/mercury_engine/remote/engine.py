@@ -84,7 +84,6 @@ NO_TEXT = "no text in time"
 OVERLAP = 256
 """In characters: by so much of an encoded key it is recognised, in whatever pieces it arrives."""
 
-Wait = Callable[[], float]
 Attempts = Callable[[], Iterator[Attempt[Answer]]]
 
 Filling = tuple[ServerProtocol, Dialect | None]
@@ -136,34 +135,29 @@ class RemoteEngine(Engine):
         """How slow the last late answer was."""
         self._first_seconds: deque[float] = deque(maxlen=TIMED)
 
-    def fill(self, gap: Gap, *, wait: Wait | None = None) -> Generator[Draft]:
-        """Drafts as they arrive. A step without news yields the last draft again, the same object.
-
-        `wait` says how long a step may wait for news, where the caller has something else to do.
-        """
+    def fill(self, gap: Gap) -> Generator[Draft]:
+        """Drafts as they arrive. A step without news yields the last draft again, the same object."""
         if (way := self._ways.filling) is None:
             return super().fill(gap)
         attempts = partial(self._filling, way, gap)
-        return self._answering(attempts, Draft(), wait or self._slice, gap.deadline_ms)
+        return self._answering(attempts, Draft(), gap.deadline_ms)
 
-    def rewrite(self, regions: Regions, *, wait: Wait | None = None) -> Generator[Rewrites]:
+    def rewrite(self, regions: Regions) -> Generator[Rewrites]:
         """In the same manner."""
         if (way := self._ways.rewriting) is None:
             return super().rewrite(regions)
         untouched = Rewrites(0, (Rewritten(window_of(regions).old),))
         attempts = partial(self._rewriting, way, regions)
-        return self._answering(attempts, untouched, wait or self._slice, regions.deadline_ms)
+        return self._answering(attempts, untouched, regions.deadline_ms)
 
-    def _answering(
-        self, attempts: Attempts[Answer], untouched: Answer, wait: Wait, deadline_ms: float | None
-    ) -> Generator[Answer]:
+    def _answering(self, attempts: Attempts[Answer], untouched: Answer, deadline_ms: float | None) -> Generator[Answer]:
         due = self._clock() + (math.inf if deadline_ms is None else deadline_ms / 1000) - MARGIN_SECONDS
         self._health.ensure()
-        for _ in self._right_model(wait):
+        for _ in self._right_model():
             yield untouched
         while True:
             try:
-                latest = yield from self._asked(attempts, untouched, wait, due)
+                latest = yield from self._asked(attempts, untouched, due)
                 break
             except _RefusedError as error:
                 if not self._can_ease(error):
@@ -175,9 +169,9 @@ class RemoteEngine(Engine):
         if self._protocol.warms is None or self._health.rests or not self._client.site.is_loopback:
             return
         try:
-            for _ in self._right_model(self._slice):
+            for _ in self._right_model():
                 yield
-            yield from self._ended(self._opened(next(self._ahead(question)), self._protocol.warms), self._slice)
+            yield from self._ended(self._opened(next(self._ahead(question)), self._protocol.warms))
         except EngineError:
             return  # the next request says why
 
@@ -205,7 +199,7 @@ class RemoteEngine(Engine):
         """Waits at most this long to find out whether the server is there; `info` tells."""
         until = self._clock() + seconds
         try:
-            for _ in self._right_model(self._slice):
+            for _ in self._right_model():
                 if self._clock() >= until:
                     return
         except EngineError:
@@ -218,9 +212,6 @@ class RemoteEngine(Engine):
     def _lateness(self) -> str:
         address, pace = self._record.address, self._slowness
         return f"{address} is slower than engine.deadline_ms allows ({pace}): raise that, or use a smaller model there"
-
-    def _slice(self) -> float:
-        return SLICE_SECONDS / max(self._open, 1)
 
     def _ahead(self, question: Gap | Regions) -> Iterator[Attempt[Any]]:
         if isinstance(question, Gap) and (filling := self._ways.filling):
@@ -246,11 +237,9 @@ class RemoteEngine(Engine):
         budget = min(self._room, REWRITE_TOKENS)
         return asking.rewriting(protocol, form, sent, regions, address=self._record.address, budget=budget)
 
-    def _asked(
-        self, attempts: Attempts[Answer], latest: Answer, wait: Wait, due: float
-    ) -> Generator[Answer, None, Answer]:
+    def _asked(self, attempts: Attempts[Answer], latest: Answer, due: float) -> Generator[Answer, None, Answer]:
         for attempt in attempts():
-            latest = yield from self._answer(attempt, replace(latest, sent=attempt.sent), wait, due)
+            latest = yield from self._answer(attempt, replace(latest, sent=attempt.sent), due)
             if latest.step:
                 break
         self._proven = True
@@ -267,9 +256,7 @@ class RemoteEngine(Engine):
         self._plain = not self._plain
         return self._plain
 
-    def _answer(
-        self, attempt: Attempt[Answer], latest: Answer, wait: Wait, due: float
-    ) -> Generator[Answer, None, Answer]:
+    def _answer(self, attempt: Attempt[Answer], latest: Answer, due: float) -> Generator[Answer, None, Answer]:
         """Drafts as the answer grows. Returns the last one, or the first if the answer begins with something else than
         what the user has typed."""
         stream, events, untouched = StreamedText(attempt.forced, attempt.ask.tokens), None, latest
@@ -279,13 +266,13 @@ class RemoteEngine(Engine):
         self._open += 1
         try:
             while not (stream.end or stream.is_endless or stream.is_enough or self._clock() >= until):
-                data = self._taken(exchange, wait())
+                data = self._taken(exchange)
                 if exchange.status not in (0, 200):
-                    yield from self._refused(attempt.protocol.path, exchange, data, wait, latest)
+                    yield from self._refused(attempt.protocol.path, exchange, data, latest)
                 if exchange.status and events is None:
                     events = Events(exchange.headers.get("content-type", ""))
                 if exchange.done and events is not None and not (data or stream.text or stream.end or events.ended):
-                    yield from self._silent(attempt, wait, latest)
+                    yield from self._silent(attempt, latest)
                 if events is not None and self._hears(stream, events, data, exchange):
                     if stream.departs:
                         return untouched
@@ -346,13 +333,13 @@ class RemoteEngine(Engine):
         ask = replace(attempt.ask, model=self._record.model, context=self._context, tokens=tokens)
         return self._client.open("POST", attempt.protocol.path, body(attempt.protocol, ask, plain=self._plain))
 
-    def _taken(self, exchange: Exchange, wait: float) -> bytes:
+    def _taken(self, exchange: Exchange) -> bytes:
         try:
-            return exchange.take(wait)
+            return exchange.take(SLICE_SECONDS / max(self._open, 1))
         except LinkError as error:
             raise self._health.failed(link_trouble(self._record.address, error)) from None
 
-    def _ended(self, exchange: Exchange, wait: Wait) -> Generator[None, None, bytes]:
+    def _ended(self, exchange: Exchange) -> Generator[None, None, bytes]:
         """All of an answer."""
         pieces: list[bytes] = []
         until = self._clock() + LONGEST_SECONDS
@@ -361,7 +348,7 @@ class RemoteEngine(Engine):
             while not exchange.done:
                 if self._clock() >= until:
                     raise self._health.failed(link_trouble(self._record.address, ENDLESS))
-                if piece := self._taken(exchange, wait()):
+                if piece := self._taken(exchange):
                     pieces.append(piece)
                 yield
             return b"".join(pieces)
@@ -369,9 +356,9 @@ class RemoteEngine(Engine):
             self._open -= 1
             exchange.close()
 
-    def _refused(self, path: str, exchange: Exchange, data: bytes, wait: Wait, latest: Answer) -> Generator[Answer]:
+    def _refused(self, path: str, exchange: Exchange, data: bytes, latest: Answer) -> Generator[Answer]:
         """Raises what the server says about its refusal, once all of it is here."""
-        reading, body = self._ended(exchange, wait), b""
+        reading, body = self._ended(exchange), b""
         while True:
             try:
                 next(reading)
@@ -384,7 +371,7 @@ class RemoteEngine(Engine):
             raise _RefusedError(trouble, _context_in(data + body))
         raise self._health.failed(trouble)
 
-    def _silent(self, attempt: Attempt[Answer], wait: Wait, latest: Answer) -> Generator[Answer]:
+    def _silent(self, attempt: Attempt[Answer], latest: Answer) -> Generator[Answer]:
         """Raises what is behind an empty stream: some servers say it only to those who ask for no stream."""
         ask = replace(attempt.ask, model=self._record.model, context=self._context, tokens=1)
         question = body(replace(attempt.protocol, streams=False), ask, plain=self._plain)
@@ -392,10 +379,10 @@ class RemoteEngine(Engine):
         data = b""
         try:
             while not exchange.status:
-                data += self._taken(exchange, wait())
+                data += self._taken(exchange)
                 yield latest
             if exchange.status != 200:
-                yield from self._refused(attempt.protocol.path, exchange, data, wait, latest)
+                yield from self._refused(attempt.protocol.path, exchange, data, latest)
         finally:
             exchange.close()
         nothing = WrongAnswerError("nothing at all")
@@ -405,13 +392,13 @@ class RemoteEngine(Engine):
         status, headers, secrets = exchange.status, exchange.headers, self._client.secrets
         return status_trouble(self._record, path, status, headers, body, secrets=secrets, has=self._has)
 
-    def _right_model(self, wait: Wait) -> Generator[None]:
+    def _right_model(self) -> Generator[None]:
         """Once after each failure: whether the server has the model that it is to be asked for."""
         path, model = self._protocol.models, self._record.model
         if self._health.checked or not path or not model:
             return
         exchange = self._client.open("GET", path)
-        body = yield from self._ended(exchange, wait)
+        body = yield from self._ended(exchange)
         if exchange.status in (401, 403, 429) or exchange.status >= 500:
             raise self._health.failed(self._trouble(path, exchange, body))
         self._has = self._listed(body) if exchange.status == 200 else []

@@ -13,7 +13,7 @@ from mercury_engine.api import Edit, EngineError, Gap, Region, Regions, Snippet
 from mercury_engine.prompts.cut import cut
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import asking
-from mercury_engine.remote.engine import SLICE_SECONDS, RemoteEngine, open_remote
+from mercury_engine.remote.engine import RemoteEngine, open_remote
 from mercury_engine.remote.heard import StreamedText
 from mercury_engine.remote.http import HttpClient
 
@@ -148,17 +148,17 @@ def test_prompts_that_the_server_puts_together(protocol):
 @pytest.mark.parametrize(("seconds", "lines"), [(0.0, 100), (0.9, 12)])
 def test_fast_reading_server_reads_more_of_what_follows(seconds, lines):
     clock, after = Clock(), "\n" + "".join(f"line{number}\n" for number in range(100))
+
+    def later(line, asked):
+        clock.now += seconds
+        return llama(" w")(line, asked)
+
     with (
-        serving({"/completion": llama(" w")}) as server,
+        serving({"/completion": later}) as server,
         engine_for(record(server, context=32_768), clock=clock) as engine,
     ):
-
-        def wait() -> float:
-            clock.now += seconds
-            return SLICE_SECONDS
-
         for _ in range(2):
-            list(engine.fill(gap(after=after), wait=wait))
+            list(engine.fill(gap(after=after)))
         assert [body["prompt"].count("line") for body in server.bodies] == [12, lines]
 
 

@@ -247,25 +247,6 @@ def test_server_is_added_and_tested_and_chosen_while_it_answers(home, capsys):
     assert (row["in_use"], row["kind"]) == (True, "server")
 
 
-def test_use_says_why_only_the_model_of_this_machine_answers(home, capsys):
-    folder = home / "data/models/theirs"
-    folder.mkdir(parents=True)
-    address = f"http://127.0.0.1:{free_port()}"
-    write_record(
-        ModelRecord(
-            name="theirs",
-            kind="server",
-            prompt="qwen",
-            protocol="llama",
-            address=address,
-            key="env:NO_KEY",
-            local="auto",
-        ),
-        folder,
-    )
-    check(capsys, "use theirs", 0, "there is none at env:NO_KEY")
-
-
 def test_missing_server_is_not_added(home, capsys):
     check(capsys, f"add http://127.0.0.1:{free_port()} --yes", 1, "nothing that can complete answers at", "start")
     assert model_folders.added() == {}

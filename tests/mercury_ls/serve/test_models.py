@@ -1,6 +1,5 @@
 import pytest
 
-from bench.harness.servers import free_port
 from bench.harness.tiny import checkpoint
 from mercury_engine.api import EngineError
 from mercury_engine.model.convert import convert
@@ -26,26 +25,6 @@ def test_server_on_another_machine_is_asked_only_if_allowed(tmp_path):
         opened(tmp_path / "theirs", **elsewhere)
     engine = opened(tmp_path / "theirs", network=True, **elsewhere)
     assert engine.info().address == "https://models.example.org"
-
-
-def test_local_model_answers_beside_server_and_instead_of_it(tmp_path):
-    here = f"http://127.0.0.1:{free_port()}"
-    assert opened(tmp_path / "theirs", address=here, local="fake").info().engine == "race"
-    alone = opened(tmp_path / "theirs", address="https://models.example.org", local="fake").info()
-    assert (alone.engine, alone.address) == ("fake", "")
-    assert "privacy.allow_network" in alone.notes[0]
-
-
-def test_removed_local_model_is_named(tmp_path):
-    with pytest.raises(
-        EngineError, match="the model gone, which answers until the server does, is missing: add it again"
-    ):
-        opened(tmp_path / "theirs", address="http://127.0.0.1:1", local="gone")
-
-
-def test_local_model_is_no_server(tmp_path):
-    with pytest.raises(EngineError, match="is a server too"):
-        opened(tmp_path / "theirs", address="http://127.0.0.1:1", local=str(tmp_path / "theirs"))
 
 
 def test_added_model_is_verified_by_its_own_files(tmp_path):
