@@ -49,6 +49,7 @@ def serve(options: argparse.Namespace) -> int:
     start_log(options)
     settings = settings_in_effect(options)
     listening = daemon.Options(
+        model=repr(settings.engine),
         idle_minutes=0 if options.http else settings.engine.idle_exit_minutes,
         http=options.http or "",
         certificate=options.certificate or "",

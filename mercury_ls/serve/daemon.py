@@ -8,7 +8,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from mercury_ls.link import local
 from mercury_ls.link.claim import Claim, claimed, end, has_gone, owner
 from mercury_ls.link.connection import Connection, connect
 from mercury_ls.link.wire import PREFIX, Status, WireError
+from mercury_ls.serve.openings import Openings
 from mercury_ls.serve.race import first_of
 from mercury_ls.wording import harmless
 
@@ -49,9 +50,10 @@ log = logging.getLogger(__name__)
 class Options(Struct, frozen=True):
     """With `idle_minutes` 0 the server never exits. It listens on `http`, "HOST:PORT", besides the local socket;
     clients reach it by its address, or by one of the names in `hosts`. With `open`, programs on this machine need no
-    token there."""
+    token there. `model` says which one is opened, and how."""
 
     directory: str = ""
+    model: str = ""
     idle_minutes: float = 10.0
     http: str = ""
     token: str = ""
@@ -81,8 +83,8 @@ def run(options: Options, load_engine: "LoadEngine", face: Face | None = None) -
     """Serve until stopped or idle; return the exit code of the process."""
     try:
         directory = local.runtime_directory(options.directory)
-        with endpoints(options, directory) as open_endpoints:
-            return asyncio.run(serve(options, open_endpoints, load_engine, face))
+        with endpoints(options, directory) as open_endpoints, closing(Openings(directory, options.model)) as openings:
+            return asyncio.run(serve(options, open_endpoints, openings.noted(load_engine), face))
     except local.AlreadyRunningError as error:
         return reported(error, local.ALREADY_RUNNING)
     except (local.PlacementError, OSError, ValueError) as error:

@@ -223,8 +223,9 @@ def test_free_memory_in_a_container_is_what_its_limit_leaves(limits, free, monke
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how many addresses a process uses")
 def test_free_memory_of_a_limited_process_is_what_its_limit_leaves(monkeypatch):
-    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    monkeypatch.setattr("resource.getrlimit", lambda kind: (used + (64 << 20), 0))
+    """Code, stacks and reserves of a model that is to be opened take addresses, too."""
+    limit = local.resident_memory() + local.ADDRESSES_BESIDE + (64 << 20)
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (limit, 0))
     assert 0 < local.free_memory() <= 64 << 20
 
 
