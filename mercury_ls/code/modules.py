@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from os.path import basename, dirname, join, normpath
 from typing import Any, TypeVar
 
@@ -25,8 +26,11 @@ from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 TURN_SECONDS = 0.01
+DEEPEST_IMPORT = 40
+"""No list within lists of Rust has more levels."""
 MOST_ANSWERS = 20_000
 """Of which the answer to one question is made. A rename in a project of thousands of files takes hundreds."""
 CRATE_ROOTS = ("lib.rs", "main.rs")
@@ -180,6 +184,15 @@ class Project:
             raise TurnOverError
         return answer
 
+    def each(self, key: Hashable, items: Sequence[Item], ask: Callable[[Item], T]) -> Sequence[T]:
+        """The answers for these items: each turn goes on where the last one ended."""
+        answers: list[T] = self._said.setdefault(("each", key), [])
+        for item in items[len(answers) :]:
+            answers.append(ask(item))
+            if self._clock() > self._turn_ends:
+                raise TurnOverError
+        return answers
+
     def in_turns(self, ask: Callable[[], T]) -> Generator[None, None, T]:
         """The answer to something that may take long, in turns of a few milliseconds: it is asked again after each of
         them, and finds what it has worked out before."""
@@ -271,7 +284,9 @@ class Project:
         Python are also looked for in `roots`, those of the known files if None."""
         match family(snapshot.path):
             case "python":
-                return self._module_of_python(snapshot.path, named, self._roots if roots is None else roots)
+                others = self._roots if roots is None else tuple(roots)
+                key = "module of Python", dirname(snapshot.path), named, others
+                return self.once(key, lambda: self._module_of_python(snapshot.path, named, others))
             case "javascript":
                 return self._module_of_javascript(snapshot.path, named)
             case "go":
@@ -437,7 +452,8 @@ def is_exported(node: Node) -> bool:
 
 
 def in_import(node: Node) -> bool:
-    return any(ancestor.type.startswith(("import", "use_declaration", "using_directive")) for ancestor in outward(node))
+    inside = islice(outward(node), DEEPEST_IMPORT)
+    return any(ancestor.type.startswith(("import", "use_declaration", "using_directive")) for ancestor in inside)
 
 
 def _is_below(path: str, end: str) -> bool:

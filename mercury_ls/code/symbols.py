@@ -111,12 +111,12 @@ def enclosing(node: Node | None) -> Node | None:
     return None
 
 
-def receivers(node: Node, of_types: bool) -> Iterator[tuple[Node | None, bool]]:
+def receivers(file: Snapshot, node: Node, of_types: bool) -> Iterator[tuple[Node | None, bool]]:
     """What may have the member that a bare name of Kotlin stands for, from within outward: the types around, what
     extensions extend, and None for the object that a lambda may be called on. Types are members of types alone. With
     each goes whether only members are seen that need no object, as from a companion or a class that is not inner."""
     is_static = False
-    for around in syntax.outward(node.parent):
+    for around in syntax.upward(file, node.parent):
         if around.type in scopes.TYPES:
             if part_of(around, "name") is not None or not of_types:
                 yield around if around.type != "object_literal" else None, is_static and around.type != OBJECT

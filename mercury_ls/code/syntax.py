@@ -177,7 +177,7 @@ def _parsed_cleanly(snapshot: Snapshot, offset: int) -> bool:
     node = snapshot.tree.root_node.descendant_for_byte_range(start, end)
     if node is None or node.has_error:
         return False
-    return not any(ancestor.is_error for ancestor in outward(node))
+    return not any(ancestor.is_error for ancestor in upward(snapshot, node))
 
 
 def outward(node: Node | None) -> Iterator[Node]:
@@ -185,6 +185,19 @@ def outward(node: Node | None) -> Iterator[Node]:
     while node is not None:
         yield node
         node = node.parent
+
+
+def upward(snapshot: Snapshot, node: Node | None) -> Sequence[Node]:
+    """The same on one way down from the root, where each node begins anew to look for its parent."""
+    if node is None or snapshot.tree is None:
+        return ()
+    path = [snapshot.tree.root_node]
+    while path[-1] != node:
+        below = path[-1].child_with_descendant(node)
+        if below is None:
+            return [*outward(node)]
+        path.append(below)
+    return path[::-1]
 
 
 def innermost(node: Node | None, kinds: Container[str]) -> Node | None:
@@ -198,7 +211,7 @@ def ancestors(snapshot: Snapshot, offset: int) -> list[Node]:
         return []
     byte = snapshot.byte(offset)
     node = snapshot.tree.root_node.descendant_for_byte_range(max(byte - 1, 0), byte)
-    return [ancestor for ancestor in outward(node) if ancestor.start_byte < byte <= ancestor.end_byte]
+    return [ancestor for ancestor in upward(snapshot, node) if ancestor.start_byte < byte <= ancestor.end_byte]
 
 
 def _inside_by_tree(snapshot: Snapshot, language: Language, offset: int) -> Literal["comment", "string"] | None:

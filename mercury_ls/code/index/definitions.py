@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from os.path import dirname, join
 from pathlib import PurePath
 
@@ -14,7 +14,7 @@ from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.index import facts
 from mercury_ls.code.modules import Imported, Project, default_exports, family, hands_out, in_import, package_of
 from mercury_ls.code.parts import is_part, kind_of, part_of
-from mercury_ls.code.syntax import innermost, outward
+from mercury_ls.code.syntax import innermost, outward, upward
 
 MOST_STEPS = 12
 """Names, imports and bases that one question follows."""
@@ -95,7 +95,7 @@ def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
     by_scope, node = declared(file, name), scopes.node_at(file, offset)
     if local is not None:
         return by_scope.get(local.reach, [])
-    spaces = (scopes.range_of(file, around) for around in outward(node) if around.type in _spaces(file))
+    spaces = (scopes.range_of(file, outer) for outer in upward(file, node) if outer.type in _spaces(file))
     nodes = by_scope.get(next((space for space in spaces if space in by_scope), None), [])
     if node is not None and node in nodes:
         return [node]
@@ -123,9 +123,9 @@ def _evaluated(node: Node | None) -> Node | None:
 
 def _is_out_of_sight(file: Snapshot, name: str, offset: int) -> bool:
     """Whether a module of Rust within a file neither declares nor imports a name that stands in it."""
-    modules = (around for around in outward(scopes.node_at(file, offset)) if around.type == "mod_item")
-    for around in takewhile(lambda around: scopes.range_of(file, around) not in declared(file, name), modules):
-        body = around.child_by_field_name("body")
+    modules = [outer for outer in upward(file, scopes.node_at(file, offset)) if outer.type == "mod_item"]
+    for module in takewhile(lambda module: scopes.range_of(file, module) not in declared(file, name), modules):
+        body = module.child_by_field_name("body")
         used = [symbols.text_of(item) for item in body.named_children if item.type == "use_declaration"] if body else []
         if not any("super::*" in words or name in re.findall(r"\w+", words) for words in used):
             return True
@@ -214,10 +214,11 @@ def _without_stars(
     if within and not any(scopes.binding(file, node) for node in nodes):
         nodes = []
     if renamed is not None:
-        here = scopes.node_at(file, offset)
-        nodes = [node for node in nodes if _may_be(renamed.definition, file, node, is_here=node == here)]
-    aliases = [node for node in nodes if _is_imported(project, file, node)]
-    own = [Declaration(file, node) for node in nodes if node not in aliases]
+        here, alike = scopes.node_at(file, offset), _alike(project, file, name, renamed)
+        nodes = [node for node in nodes if node.id in alike or (node == here and _may_be(renamed, file, node, True))]
+    declarations = project.once(("own", file, name), lambda: _own(project, file, name))
+    aliases = [node for node in nodes if node.id not in declarations]
+    own = [declarations[node.id] for node in nodes if node.id in declarations]
     if nodes:
         offsets = (file.offset_of_byte(node.start_byte) for node in aliases)
         named = [imported for at in offsets for imported in _last_before(at, named)]
@@ -283,8 +284,24 @@ def _is_overloaded(definition: Declaration) -> bool:
     return is_scattered and is_function and scopes.binding(definition.file, definition.name) is None
 
 
-def _may_be(definition: Declaration, file: Snapshot, node: Node, is_here: bool) -> bool:
+def _alike(project: Project, file: Snapshot, name: str, renamed: Renamed) -> frozenset[int]:
+    """Those that declare a name which may stand for what was renamed."""
+    nodes = chain.from_iterable(declared(file, name).values())
+    return project.once(
+        ("alike", file, name, renamed),
+        lambda: frozenset(node.id for node in nodes if _may_be(renamed, file, node, is_here=False)),
+    )
+
+
+def _own(project: Project, file: Snapshot, name: str) -> dict[int, Declaration]:
+    """What the file itself declares by the name: no imports, which do so for another file."""
+    nodes = chain.from_iterable(declared(file, name).values())
+    return {node.id: Declaration(file, node) for node in nodes if not _is_imported(project, file, node)}
+
+
+def _may_be(renamed: Renamed, file: Snapshot, node: Node, is_here: bool) -> bool:
     """Whether a name stands for a thing of the same kind, and for no member, unless that is what it declares."""
+    definition = renamed.definition
     is_alike = symbols.category(node, file) == symbols.category(definition.name, definition.file)
     is_member = symbols.owner_of(node) is not None and Declaration(file, node).type is None
     is_other = is_member and symbols.allows_bare_members(file) and (not is_here or constructs(node, definition.name))

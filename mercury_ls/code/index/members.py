@@ -78,7 +78,7 @@ def _of_bare(kin: Kinship, file: Snapshot, node: Node) -> Judgement:
     if scopes.local_at(file, offset, (kin.name,)) is not None:
         return OTHER
     is_open, of_types = False, kin.declared is not None and Declaration(kin.home, kin.declared).type is not None
-    for receiver, is_static in symbols.receivers(node, of_types):
+    for receiver, is_static in symbols.receivers(file, node, of_types):
         if receiver is None:
             return UNKNOWN
         kind = type_of_receiver(file, receiver)

@@ -385,7 +385,7 @@ def of_receivers(
     if family(file.path) not in traits.IMPLICIT_RECEIVERS or scopes.local_at(file, offset, (name,)) is not None:
         return []
     is_type = symbols.is_type(name, file)
-    for receiver, is_static in symbols.receivers(node, is_type):
+    for receiver, is_static in symbols.receivers(file, node, is_type):
         declared = members(project, type_of_receiver(file, receiver), name, steps) if receiver is not None else None
         if receiver is None or (declared is None and not is_type):
             return None

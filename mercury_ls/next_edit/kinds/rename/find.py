@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import compress
 
 from msgspec.structs import replace
 
@@ -37,7 +38,7 @@ SHORT = frozenset(
 
 def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
     """If the declaration was renamed, only places that certainly refer to it."""
-    spans = _mentioned(rule, snapshot)
+    spans = project.once(("mentioned", rule, snapshot), lambda: _mentioned(rule, snapshot))
     if not spans:
         return []
     is_sure = home is not None and is_declared(rule, home, project) and (home is snapshot or knows_imports(snapshot))
@@ -47,7 +48,7 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
         return []
     if home is not None and is_sure:
         return _certain_places(rule, snapshot, home, project, spans)
-    code = _alike_embedded(rule, snapshot, home, spans)
+    code = _alike_embedded(rule, snapshot, home, project, spans)
     if home is not None and rule.count == 1 and is_of_a_use(rule, home, project):
         return _uses_alike(rule, snapshot, code)
     symbol = renamed_symbol(rule, home)
@@ -61,17 +62,20 @@ def _certain_places(
     uses = uses_in_family(rule.before, rule.after, symbol, home, snapshot, project)
     if snapshot.version == CLOSED and not uses.may_be_there:
         return []
-    certain_spans = _certain_spans(uses, spans, _alike_embedded(rule, snapshot, home, spans))
+    certain_spans = _certain_spans(rule, uses, spans, _alike_embedded(rule, snapshot, home, project, spans))
     if snapshot is home:
         certain_spans += [(at, at + len(rule.before)) for at in documented(uses)]
     places = _placed(rule, snapshot, home, symbol, certain_spans, uses.import_sites)
     return [replace(place, bound=True, certain=True) for place in places]
 
 
-def _alike_embedded(rule: Rename, snapshot: Snapshot, home: Snapshot | None, spans: Sequence[Span]) -> list[Span]:
+def _alike_embedded(
+    rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project, spans: Sequence[Span]
+) -> list[Span]:
     """The spans that are in code, a string or a comment as the edit was."""
     own = _origin(rule, home)
-    alike = [span for span in spans if _within(snapshot, *span) == own]
+    kinds = project.each(("within", rule, snapshot), spans, lambda span: _within(snapshot, *span))
+    alike = [span for span, kind in zip(spans, kinds, strict=True) if kind == own]
     if own is None:
         return alike
     if home is snapshot and not _is_quoted(rule.left[-1:], rule.right[:1]):
@@ -86,12 +90,15 @@ def _uses_alike(rule: Rename, snapshot: Snapshot, code: Sequence[Span]) -> list[
     return [place for place in _replaced(rule, snapshot, code) if place.likeness == 1]
 
 
-def _certain_spans(uses: Uses, spans: Sequence[Span], code: Sequence[Span]) -> list[Span]:
+def _certain_spans(rule: Rename, uses: Uses, spans: Sequence[Span], code: Sequence[Span]) -> list[Span]:
     """The spans that refer to the symbol, whatever its imports call it."""
     in_code = frozenset(code)
-    return [
-        span for span in spans if (span in in_code and uses.is_certain(span[0])) or uses.is_in_code_of_string(span[0])
-    ]
+
+    def is_certain(span: Span) -> bool:
+        return (span in in_code and uses.is_certain(span[0])) or uses.is_in_code_of_string(span[0])
+
+    are_certain = uses.project.each(("certain", rule, uses.home, uses.snapshot), spans, is_certain)
+    return [*compress(spans, are_certain)]
 
 
 def _likely_spans(

@@ -23,7 +23,7 @@ from mercury_ls.code.index.types import PATH, ancestors, generic, of_receivers, 
 from mercury_ls.code.modules import Imported, Project, family, in_import
 from mercury_ls.code.parts import is_part, kind_of, part_of
 from mercury_ls.code.symbols import text_of
-from mercury_ls.code.syntax import innermost, outward
+from mercury_ls.code.syntax import innermost, outward, upward
 
 PROSE = frozenset({"jsx_text"})
 TYPE_IN_STRING = re.compile(r"[\w\s.,|\[\]]+")
@@ -89,7 +89,7 @@ class Uses(Struct, dict=True):
     def _is_unreadable(self, node: Node) -> bool:
         """Whether an error hides what is around: the grammar of Kotlin does not read some bodies in a single line."""
         is_open = family(self.snapshot.path) in traits.IMPLICIT_RECEIVERS
-        return is_open and any(around.is_error for around in outward(node))
+        return is_open and any(outer.is_error for outer in upward(self.snapshot, node))
 
     def is_of_another_kind(self, node: Node) -> bool:
         declared = self.symbol.node
@@ -274,6 +274,10 @@ class Uses(Struct, dict=True):
         return [imported for imported in matching if has_it(imported.module)]
 
     def _meaning(self, path: str, offset: int) -> Meaning:
+        key = "meaning", self.name, self.symbol, self.home, self.snapshot, path, offset
+        return self.project.once(key, lambda: self._meaning_at(path, offset))
+
+    def _meaning_at(self, path: str, offset: int) -> Meaning:
         """Where a member of an object hides it that Kotlin's code is called on, or may do so, it is not known."""
         meaning = definitions.meaning_of(self.project, self.snapshot, path, offset, self._renamed)
         node, head = scopes.node_at(self.snapshot, offset), path.partition(".")[0]
