@@ -143,7 +143,7 @@ class Project:
         self._asked: list[Hashable] = []
         self._question: Hashable = None
         self._left = budget
-        self._turn_ends = math.inf
+        self._turn_ends, self._latest_end = math.inf, -math.inf
 
     def with_files(self, snapshots: Iterable[Snapshot]) -> "Project":
         return Project(
@@ -195,16 +195,18 @@ class Project:
 
     def in_turns(self, ask: Callable[[], T]) -> Generator[None, None, T]:
         """The answer to something that may take long, in turns of a few milliseconds: it is asked again after each of
-        them, and finds what it has worked out before."""
+        them, and finds what it has worked out before. Many short questions in a row share a turn."""
         while True:
-            self._turn_ends = self._clock() + TURN_SECONDS
+            if self._clock() > self._latest_end:
+                yield
+                self._latest_end = self._clock() + TURN_SECONDS
+            self._turn_ends = self._latest_end
             try:
                 return ask()
             except TurnOverError:
                 pass
             finally:
                 self._turn_ends = math.inf
-            yield
 
     def exists(self, path: str) -> bool:
         return self._known.get(path) is not None or self.once(("exists", path), lambda: self._exists(path))

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from mercury_ls.code import scopes
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.symbols import text_of
-from mercury_ls.code.syntax import outward
+from mercury_ls.code.syntax import upward
 from mercury_ls.next_edit.places import Place
 
 IDEMPOTENT = frozenset({"&", "&&", "and", "or", "|", "||"})
@@ -21,13 +21,13 @@ def doubles_alternative(place: Place, snapshot: Snapshot) -> bool:
     """Whether one of several alternatives would say the same as another, which it does not yet. A certain rename may
     make them alike, but nothing is imported twice."""
     start, end = snapshot.byte(place.start), snapshot.byte(place.end)
-    for node in outward(scopes.node_at(snapshot, place.start)):
-        mark = _mark_of(node)
-        if not mark or (node.parent is not None and _mark_of(node.parent) == mark):
+    for node in upward(snapshot, scopes.node_at(snapshot, place.start)):
+        mark = _mark_of(snapshot, node)
+        if not mark or (node.parent is not None and _mark_of(snapshot, node.parent) == mark):
             continue
         if place.certain and node.type not in IMPORTS:
             continue
-        alternatives = [*_alternatives(node, mark)]
+        alternatives = [*_alternatives(snapshot, node, mark)]
         place_node = next((part for part in alternatives if part.start_byte <= start and end <= part.end_byte), None)
         if place_node is None:
             continue
@@ -38,17 +38,18 @@ def doubles_alternative(place: Place, snapshot: Snapshot) -> bool:
     return False
 
 
-def _mark_of(node: Node) -> str:
+@cached
+def _mark_of(snapshot: Snapshot, node: Node) -> str:
     """What stands between the alternatives of a node; empty if it has none."""
     marks = (child.type for child in node.children)
     return next((mark for mark in marks if mark in IDEMPOTENT or (mark == "," and node.type in SETS)), "")
 
 
-def _alternatives(node: Node, mark: str) -> Iterator[Node]:
+def _alternatives(snapshot: Snapshot, node: Node, mark: str) -> Iterator[Node]:
     """Those of a chain of operators: `(a | b) | c` has three."""
     for child in node.named_children:
-        if _mark_of(child) == mark:
-            yield from _alternatives(child, mark)
+        if _mark_of(snapshot, child) == mark:
+            yield from _alternatives(snapshot, child, mark)
         else:
             yield child
 

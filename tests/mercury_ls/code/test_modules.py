@@ -5,7 +5,7 @@ from itertools import count
 from mercury_ls.code.documents import Document
 from mercury_ls.code.index.definitions import definitions
 from mercury_ls.code.index.types import Type, members
-from mercury_ls.code.modules import Project
+from mercury_ls.code.modules import TURN_SECONDS, Project
 from tests.counted import calls
 
 LAYERS, WIDTH = 9, 6
@@ -62,13 +62,37 @@ def test_question_goes_on_where_its_last_turn_ended():
     files, file = layered(starred), opened("from m0_0 import *\ndeepest\n")
     project = project_of(files, clock=count().__next__)
     asking = project.in_turns(lambda: definitions(project, file, "deepest", len(file.text) - 2))
+    turns, answer = in_turns(asking)
+    assert turns > LAYERS * WIDTH
+    assert len(answer) == WIDTH
+
+
+def test_items_are_asked_once_however_many_turns_they_take():
+    asked = []
+    project = project_of({}, clock=count().__next__)
+    turns, answers = in_turns(
+        project.in_turns(lambda: [*project.each("doubled", range(9), lambda n: double(n, asked))])
+    )
+    assert (turns, answers, asked) == (10, [*range(0, 18, 2)], [*range(9)])
+
+
+def test_short_questions_share_a_turn():
+    project = project_of({}, clock=(n / 1000 for n in count()).__next__)
+    turns = sum(in_turns(project.in_turns(lambda: None))[0] for _ in range(50))
+    assert turns == 50 // (TURN_SECONDS * 1000)
+
+
+def in_turns(asking):
+    """How many turns a question takes, and its answer."""
     turns = 0
     while True:
         try:
             next(asking)
         except StopIteration as end:
-            answer = end.value
-            break
+            return turns, end.value
         turns += 1
-    assert turns > LAYERS * WIDTH
-    assert len(answer) == WIDTH
+
+
+def double(number, asked):
+    asked.append(number)
+    return 2 * number
