@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import urllib.error
@@ -10,8 +11,13 @@ import urllib.request
 import pytest
 
 from tests.e2e.environment import COMMAND, home
+from tests.house import ROOT
 
 pytestmark = pytest.mark.slow
+
+PAGES = ("docs/API.md", "editors/jetbrains/README.md")
+EXAMPLE = re.compile(r"\$ (curl .*?)\n(\{.*?)\n```", re.DOTALL)
+SHOWN_TEXT = re.compile(r'"text":("(?:[^"\\]|\\.)*")')
 
 
 def asked(port, path, token="", body=None):
@@ -34,6 +40,22 @@ def serving(tmp_path):
         greeting = r"listening on http://127\.0\.0\.1:(\d+); docs/API\.md says what it answers\n"
         yield process, int(re.fullmatch(greeting, process.stdout.readline())[1])
         process.kill()
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
+def test_examples_of_the_documentation_are_answered_as_they_say(serving, tmp_path):
+    _, port = serving
+    while asked(port, "/health")[1]["status"] != "ok":
+        pass
+    token = next((tmp_path / "state").rglob("http-token"))
+    examples = [example for page in PAGES for example in EXAMPLE.findall((ROOT / page).read_text("utf-8"))]
+    assert len(examples) == 4
+    for command, shown in examples:
+        command = command.replace(":8391/", f":{port}/").replace("~/.local/state/mercury-ls/http-token", str(token))
+        answer = subprocess.run(["sh", "-c", command], capture_output=True, check=True).stdout
+        assert [json.loads(text) for text in SHOWN_TEXT.findall(shown)] == [
+            choice["text"] for choice in json.loads(answer).get("choices", [])
+        ]
 
 
 def test_suggestion_is_fetched_taken_and_counted(serving, tmp_path):

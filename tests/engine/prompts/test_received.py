@@ -4,12 +4,13 @@ from mercury_engine.api import Edit, Snippet
 from mercury_engine.prompts.dialects import DIALECTS
 from mercury_engine.prompts.edits import FORMATS
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
+from mercury_engine.prompts.edits.sweep import SWEEP_1, SWEEP_2
 from mercury_engine.prompts.fim import fim_prompt, whole_head
 from mercury_engine.prompts.received import ReceivedGap, ReceivedRegion, edit_in, received
 from mercury_engine.prompts.received.parts import edits_in
 from tests.engine.prompts.examples import count, gap, window
 
-WRITTEN = [each for each in FORMATS if not each.name.startswith("sweep")] + [INCEPTION_EDIT]
+WRITTEN = [*FORMATS, INCEPTION_EDIT]
 TEXTS = [
     "import os\n\n\ndef total(items):\n    s = 0\n    for i in items:\n        s$0 += i\n    return s\n",
     "total$0",
@@ -33,14 +34,16 @@ def test_region_is_read_as_written_and_answered_as_its_model_would(form, text):
     found = (edit_in if form is INCEPTION_EDIT else received)(asked.prompt.text)
     assert isinstance(found, ReceivedRegion)
     assert found.path == "src/cart.py"
-    assert found.edits == (Edit("b.py", 7, "x\n", ""),)
-    old = asked.window[asked.start : asked.end]
-    assert found.text[found.start : found.end].rstrip("\n") == old.rstrip("\n")
-    assert found.text[: found.cursor].endswith(text.partition("$0")[0][-20:])
-    now = found.text[found.start : found.end]
+    assert found.edits == (Edit("b.py", 0 if form is SWEEP_1 else 7, "x\n", ""),)
+    old, now = asked.window[asked.start : asked.end], found.text[found.start : found.end]
+    above = old[: old.rindex("\n", 0, text.index("$0") - asked.start) + 1] if form is SWEEP_2 and "\n" in old else ""
+    assert (above + now).rstrip("\n") == old.rstrip("\n")
+    if form is not SWEEP_1:  # it tells neither where the cursor is nor the lines of an edit
+        assert found.text[: found.cursor].endswith(text.partition("$0")[0][-20:])
     assert asked.read(found.answer(now), True) is None
-    new = asked.window[: asked.start] + old.replace("total", "sum_of") + asked.window[asked.end :]
-    assert asked.read(found.answer(now.replace("total", "sum_of")), True) == (new if "total" in old else None)
+    new = old.removeprefix(above).replace("total", "sum_of", 3)
+    whole = asked.window[: asked.start] + above + new + asked.window[asked.end :]
+    assert asked.read(found.answer(now.replace("total", "sum_of", 3)), True) == (whole if "total" in now else None)
 
 
 @pytest.mark.parametrize("form", [each for each in WRITTEN if each.name != "zeta"], ids=named)
@@ -85,13 +88,56 @@ def test_files_beside_a_gap_are_read(dialect):
         ("[SUFFIX]b[PREFIX]a", "a", "b"),
         ("<|code_prefix|>a<|code_suffix|>b<|code_middle|>", "a", "b"),
         ("<｜fim▁begin｜>a<｜fim▁hole｜>b<｜fim▁end｜>", "a", "b"),
+        ("<｜fim▁end｜>b<｜fim▁begin｜>a<｜fim▁hole｜>", "a", "b"),
+        ("<｜fim▁end｜><｜fim▁begin｜>a<｜fim▁hole｜>", "a", ""),
     ],
 )
 def test_prompts_of_one_file(prompt, prefix, suffix):
     assert received(prompt) == ReceivedGap(prefix, suffix)
 
 
-@pytest.mark.parametrize("prompt", ["", "def f():\n    ", "<|fim_prefix|> is a token", "<|editable_region_start|>"])
+def window_after(change, *, below="y = 2\n" * 9 + "y = 2"):
+    """A prompt of Sweep's first generation, about a window with this change."""
+    before, after = change
+    versions = [("original", before + below), ("current", after + below), ("updated", "")]
+    return "".join(f"<|file_sep|>{version}/shop.py\n{text and text + chr(10)}" for version, text in versions)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "lines", "cursor", "edits"),
+    [
+        (window_after(("x = 1\n", "xs = 1\n")), "xs = 1\n" + "y = 2\n" * 9 + "y = 2", 2, [("x = 1\n", "xs = 1\n")]),
+        (window_after(("x = 1\n", "xs = 1\n"), below="z"), "xs = 1\nz\n", 2, [("x = 1\n", "xs = 1\n")]),
+        (window_after(("", "xs = 1\n"), below="z\n"), "xs = 1\nz\n", 7, [("", "xs = 1\n")]),
+        (window_after(("x = 1\n", "x = 1\n"), below="z\n"), "x = 1\nz\n", 0, []),
+        (
+            "<|file_sep|>shop.py.diff\noriginal:\na\nx = 1\nb\nupdated:\na\nxs = 1\nb\n"
+            + window_after(("a\nx = 1\n", "a\nxs = 1\n"), below="b"),
+            "a\nxs = 1\nb\n",
+            4,
+            [("x = 1\n", "xs = 1\n")],
+        ),
+    ],
+)
+def test_last_edit_and_end_of_the_window_are_inferred(prompt, lines, cursor, edits):
+    found = received(prompt)
+    assert (found.text[found.start : found.end], found.cursor) == (lines, cursor)
+    assert [(each.before, each.after) for each in found.edits] == edits
+    assert found.answer(lines) == lines
+
+
+def test_rest_of_the_file_surrounds_the_window():
+    found = received(
+        "<|file_sep|>shop.py\nimport os\n\nx = 1\nb\nend\n" + window_after(("x\n", "x = 1\n"), below="b\n")
+    )
+    assert found.text == "import os\n\nx = 1\nb\nend"
+    assert found.text[found.start : found.end] == "x = 1\nb\n"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["", "<|file_sep|>updated/a.py\n", "def f():\n    ", "<|fim_prefix|> is a token", "<|editable_region_start|>"],
+)
 def test_plain_text_asks_for_nothing_else(prompt):
     assert received(prompt) is None
     assert edit_in(prompt) is None

@@ -7,11 +7,14 @@ from mercury_engine.prompts.dialects import DIALECTS, Dialect
 from mercury_engine.prompts.received.parts import ReceivedGap
 
 PLACE = re.compile(r"\{(prefix|suffix)\}")
+ALSO = {"deepseek": "<｜fim▁end｜>{suffix}<｜fim▁begin｜>{prefix}<｜fim▁hole｜>"}
+"""Orders of the same tokens that programs send, though the models were not trained with them: this is JetBrains'."""
 
 
 def gap_in(prompt: str) -> ReceivedGap | None:
     """By the dialect of which the prompt has the most tokens: several have the same ones around a gap."""
-    matches = [(dialect, parts) for dialect in DIALECTS if (parts := _parts(dialect, prompt))]
+    orders = [(each, order) for each in DIALECTS for order in (each.alone, ALSO.get(each.name)) if order]
+    matches = [(dialect, parts) for dialect, order in orders if (parts := _parts(order, prompt))]
     if not matches:
         return None
     dialect, (head, prefix, suffix) = max(matches, key=lambda match: sum(token in prompt for token in match[0].tokens))
@@ -26,17 +29,17 @@ def gap_in(prompt: str) -> ReceivedGap | None:
     return ReceivedGap(prefix, suffix, path, tuple(Snippet(*other) for other in others if other[1].strip()))
 
 
-def _parts(dialect: Dialect, prompt: str) -> tuple[str, str, str] | None:
+def _parts(order: str, prompt: str) -> tuple[str, str, str] | None:
     """What stands before the tokens, the prefix and the suffix. In a long prompt of nothing but tokens, too, each is
     looked for once."""
-    opening, _, between, _, closed = PLACE.split(dialect.alone)
+    opening, first_name, between, _, closed = PLACE.split(order)
     if not prompt.endswith(closed):
         return None
     head, found, tail = prompt.removesuffix(closed).partition(opening)
     first, parted, second = tail.rpartition(between)
     if not (found and parted):
         return None
-    return (head, second, first) if dialect.suffix_first else (head, first, second)
+    return (head, second, first) if first_name == "suffix" else (head, first, second)
 
 
 def _sections(dialect: Dialect, text: str) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from mercury_engine.api import Edit, Snippet
+from mercury_engine.prompts.lines import shared_ends
 
 LINES_AROUND = 3
 HEAD = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -56,7 +57,7 @@ def edits_in(diff: str, path: str = "") -> Iterator[Edit]:
         if line >= 0 and not (row.startswith("--- ") and below.startswith("+++ ")):
             named = None
         if head or named:
-            if line >= 0 and not renamed and (edit := _trimmed(path, line, before, after)):
+            if line >= 0 and not renamed and (edit := trimmed(path, line, before, after)):
                 yield edit
             if named and named[1] == "--- ":
                 path = old = named[2]
@@ -72,12 +73,10 @@ def edits_in(diff: str, path: str = "") -> Iterator[Edit]:
                 after.append(row[1:])
 
 
-def _trimmed(path: str, line: int, before: list[str], after: list[str]) -> Edit | None:
+def trimmed(path: str, line: int, before: list[str], after: list[str]) -> Edit | None:
     if before == after:
         return None
-    shared = min(len(before), len(after))
-    head = next((n for n in range(shared) if before[n] != after[n]), shared)
-    tail = next((n for n in range(shared - head) if before[-n - 1] != after[-n - 1]), shared - head)
+    head, tail = shared_ends(before, after)
     return Edit(
         path,
         line + head,
