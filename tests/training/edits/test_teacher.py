@@ -19,6 +19,7 @@ from tests.training.edits.test_rows import AFTER, BEFORE, commit
 from tests.training.small import GOLDEN, TOKENIZER
 
 CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary, tied=True)
+PRECISIONS = (torch.int8, torch.bfloat16)
 
 
 @pytest.fixture(scope="module")
@@ -51,16 +52,18 @@ def hidden(model):
         return model(ids, torch.arange(20)[None])[0]
 
 
-def test_frozen_model_reads_nearly_as_before(folder):
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_frozen_model_reads_nearly_as_before(folder, precision):
     plain = hidden(network.load(folder, torch.float32))
-    rounded = hidden(frozen.freeze(network.load(folder, torch.float32), 4, seed=0))
+    rounded = hidden(frozen.freeze(network.load(folder, torch.float32), 4, 0, precision))
     assert (rounded - plain).norm() < 0.05 * plain.norm()
 
 
-def test_gradients_through_rounded_products_are_those_of_plain_ones():
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_gradients_through_rounded_products_are_those_of_plain_ones(precision):
     torch.manual_seed(0)
     linear = torch.nn.Linear(64, 48)
-    layer = frozen.FrozenLinear(linear, 0, torch.Generator())
+    layer = frozen.FrozenLinear(linear, 0, torch.Generator(), precision)
     x, y = (torch.randn(5, 64, requires_grad=True) for _ in range(2))
     y.data.copy_(x.data)
     layer(x).square().sum().backward()
@@ -74,13 +77,21 @@ def test_special_tokens_have_vectors_of_their_own():
     model = network.create(CONFIG, 0)
     with torch.no_grad():
         model.embedding.weight[: len(SPECIALS)] = model.embedding.weight[: len(SPECIALS)].mean(0)
-    special = frozen.freeze(model, 4, seed=0).embedding.special
+    special = frozen.freeze(model, 4, 0, torch.int8).embedding.special
     distances = torch.cdist(special, special) + torch.eye(len(SPECIALS))
     assert distances.min() > 0.01 * special.norm(dim=1).mean()
 
 
-def test_updates_lower_the_loss_of_what_they_learn(folder, data):
-    teacher = Teacher(folder, 4, compiled=False)
+def test_loss_and_gradient_are_nearly_the_same_in_both_precisions(folder, data):
+    teachers = [Teacher(folder, 4, compiled=False, precision=precision) for precision in PRECISIONS]
+    (loss, norm), (other_loss, other_norm) = (teacher.update(examples(data)) for teacher in teachers)
+    assert other_loss == pytest.approx(loss, rel=0.02)
+    assert other_norm == pytest.approx(norm, rel=0.1)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_updates_lower_the_loss_of_what_they_learn(folder, data, precision):
+    teacher = Teacher(folder, 4, compiled=False, precision=precision)
     batch = examples(data)
     losses = [teacher.update(batch, rate=50)[0] for _ in range(12)]
     assert losses[-1] < 0.9 * losses[0]

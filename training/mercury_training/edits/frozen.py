@@ -1,13 +1,14 @@
-"""A model whose matrices stay as they are, in int8, while low-rank products beside them learn.
+"""A model whose matrices stay as they are, while low-rank products beside them learn.
 
     model = freeze(network.load(folder, torch.float32), rank=32, seed=0)
     factors(model)            # what learns, by the names of the weights: the contents of a checkpoint
     attach(model, factors)    # as it was
 
-Int8 products are three times as fast as float32 ones on a CPU with VNNI, in the forward and in the backward: rows of
-both sides are scaled to their largest number and rounded. Frozen matrices need no gradient of their own. The model
-that ships computes in int8, too. Each special token also learns a vector of its own, at full rank, for those that no
-text has used share one.
+Frozen matrices need no gradient of their own, and no float32. On a CPU with AMX their products, and those beside them,
+are quickest in bfloat16; on one with VNNI alone those in int8, in the forward and in the backward, are three times as
+fast as float32 ones: rows of both sides are scaled to their largest number and rounded. The model that ships computes
+in int8, too. Each special token also learns a vector of its own, at full rank, for those that no text has used share
+one.
 """
 
 import math
@@ -29,6 +30,11 @@ SPECIAL = "embedding.special"
 LEARNED = "learned/"
 """Before the names of what learns, in optimisers and states."""
 TINY = 1e-12
+
+
+def quickest() -> torch.dtype:
+    """The precision in which this processor multiplies with frozen matrices: int8, or bfloat16 if it has AMX."""
+    return torch.bfloat16 if torch.cpu._is_amx_tile_supported() else torch.int8  # pyright: ignore[reportPrivateUsage]
 
 
 class _Rounded(torch.autograd.Function):
@@ -53,16 +59,46 @@ def _rounded(x_RI: Tensor) -> tuple[Tensor, Tensor]:
     return (x_RI / scale_R1).round().to(torch.int8), scale_R1
 
 
-class FrozenLinear(nn.Module):
-    """A linear layer in int8, with a product of low rank beside it if `rank` is not 0."""
+class _Int8Matrix(nn.Module):
+    """A matrix without gradients in int8; products beside it stay in float32."""
 
-    def __init__(self, linear: nn.Linear, rank: int, generator: torch.Generator) -> None:
+    beside = torch.float32
+
+    def __init__(self, weight_OI: Tensor) -> None:
+        super().__init__()
+        rounded_OI, scale_O1 = _rounded(weight_OI)
+        self.register_buffer("rounded", rounded_OI)
+        self.register_buffer("transposed", rounded_OI.t().contiguous())
+        self.register_buffer("scale", scale_O1[:, 0])
+
+    def forward(self, x_RI: Tensor) -> Tensor:
+        return _Rounded.apply(x_RI, self.rounded, self.transposed, self.scale)
+
+
+class _Bfloat16Matrix(nn.Module):
+    """A matrix without gradients in bfloat16, as are products beside it."""
+
+    beside = torch.bfloat16
+
+    def __init__(self, weight_OI: Tensor) -> None:
+        super().__init__()
+        self.weight: Tensor
+        self.register_buffer("weight", weight_OI.bfloat16())
+
+    def forward(self, x_RI: Tensor) -> Tensor:
+        return functional.linear(x_RI.bfloat16(), self.weight).float()
+
+
+_MATRICES = {torch.int8: _Int8Matrix, torch.bfloat16: _Bfloat16Matrix}
+
+
+class FrozenLinear(nn.Module):
+    """A linear layer that does not learn, with a product of low rank beside it that does if `rank` is not 0."""
+
+    def __init__(self, linear: nn.Linear, rank: int, generator: torch.Generator, precision: torch.dtype) -> None:
         super().__init__()
         outputs, inputs = linear.weight.shape
-        weight_OI, scale_O1 = _rounded(linear.weight.detach().float())
-        self.register_buffer("rounded", weight_OI)
-        self.register_buffer("transposed", weight_OI.t().contiguous())
-        self.register_buffer("scale", scale_O1[:, 0])
+        self.matrix = _MATRICES[precision](linear.weight.detach().float())
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach().float())
         self.up = nn.Parameter(torch.zeros(outputs, rank)) if rank else None
         self.down = None
@@ -71,11 +107,13 @@ class FrozenLinear(nn.Module):
 
     def forward(self, x_BTI: Tensor) -> Tensor:
         x_RI = x_BTI.flatten(0, -2)
-        y_RO = _Rounded.apply(x_RI, self.rounded, self.transposed, self.scale)
+        y_RO = self.matrix(x_RI)
         if self.bias is not None:
             y_RO = y_RO + self.bias
         if self.up is not None and self.down is not None:
-            y_RO = y_RO + functional.linear(functional.linear(x_RI, self.down), self.up)
+            beside = self.matrix.beside
+            low_RK = functional.linear(x_RI.to(beside), self.down.to(beside))
+            y_RO = y_RO + functional.linear(low_RK, self.up.to(beside))
         return y_RO.unflatten(0, x_BTI.shape[:-1])
 
 
@@ -98,14 +136,14 @@ class FrozenEmbedding(nn.Module):
         return torch.cat([special_RS, functional.linear(hidden_RD, self.weight[len(SPECIALS) :])], 1)
 
 
-def freeze(model: Model, rank: int, seed: int) -> Model:
+def freeze(model: Model, rank: int, seed: int, precision: torch.dtype) -> Model:
     """The same model, changed in place; only products and special tokens need gradients."""
     generator = torch.Generator().manual_seed(seed)
     model.requires_grad_(False)
     for module in list(model.layers.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear):
-                setattr(module, name, FrozenLinear(child, rank if name in LEARNING else 0, generator))
+                setattr(module, name, FrozenLinear(child, rank if name in LEARNING else 0, generator, precision))
     embedding = FrozenEmbedding(model.embedding)
     model.embedding = embedding  # pyright: ignore[reportAttributeAccessIssue]
     _separate(embedding.special.data)

@@ -24,8 +24,10 @@ KINDS = ("text", "copied", "completion")
 class Teacher:
     """Owns the model and its optimiser."""
 
-    def __init__(self, folder: Path, rank: int, *, compiled: bool) -> None:
-        self.model = frozen.freeze(network.load(folder, torch.float32), rank, seed=0)
+    def __init__(self, folder: Path, rank: int, *, compiled: bool, precision: torch.dtype | None = None) -> None:
+        precision = precision or frozen.quickest()
+        self.model = frozen.freeze(network.load(folder, torch.float32), rank, 0, precision)
+        self._attends = torch.bfloat16 if precision == torch.bfloat16 else torch.float32
         self.weights = {frozen.LEARNED + name: weight for name, weight in frozen.factors(self.model).items()}
         self.optimizer = Optimizer({name: weight.data for name, weight in self.weights.items()}, RATES, torch.float32)
         if compiled:
@@ -70,9 +72,9 @@ class Teacher:
         """The hidden rows of one packed row."""
         config = self.model.config
         ranges = torch.from_numpy(packed.ranges)[None].long()
-        mask = attention.tiles(ranges, shape.clean, config.heads, config.kv_heads, torch.float32)
+        mask = attention.tiles(ranges, shape.clean, config.heads, config.kv_heads, self._attends)
         ids, positions = (torch.from_numpy(array)[None].long() for array in (packed.ids, packed.positions))
-        hidden_BTD, _ = self.model(ids, positions, mask, attend=attention.attend_tiles)
+        hidden_BTD, _ = self.model(ids, positions, mask, attend=_attend)
         return hidden_BTD[0]
 
     def logits(self, hidden_RD: Tensor) -> Tensor:
@@ -85,3 +87,9 @@ class Teacher:
         targets = torch.from_numpy(example.packed.targets).long()[weighed]
         logits_RV = self.logits(self.hidden(example.packed, example.shape)[weighed])
         return functional.cross_entropy(logits_RV, targets, reduction="none"), weights[weighed]
+
+
+def _attend(q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, mask: tuple[attention.Tile, ...]) -> Tensor:
+    """Attention in the precision of the mask."""
+    q, k, v = (part.to(mask[0].bias.dtype) for part in (q_BHTE, k_BKTE, v_BKTE))
+    return attention.attend_tiles(q, k, v, mask).to(q_BHTE.dtype)
