@@ -29,7 +29,6 @@ UNUSED = {
     "value LogSettings.level.debug": "logging knows it by this name",
     "value LogSettings.level.warning": "logging knows it by this name",
     "value Message.role.assistant": "sent on as it is",
-    "value NameKind.variable": "goes with the kinds of names, which no model reads",
     "value Severity.hint": "sent on as it is",
     "value Severity.warning": "sent on as it is",
     "value SuggestSettings.trigger.typing": "whatever is not by request",

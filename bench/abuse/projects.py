@@ -28,8 +28,6 @@ from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.context import ContextBudget, Related
-from mercury_ls.names.places import at_cursor
-from mercury_ls.names.written import WrittenNames
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.project.privacy import Privacy
@@ -341,7 +339,6 @@ async def _asked(root: Path, project: Made, workspace: Workspace, outcome: Measu
         outcome.wait_s, last = max(outcome.wait_s, current - last), current
     await answering
     outcome.answer_s = time.thread_time() - began
-    _ask_for_names(path, now, workspace, outcome)
 
 
 async def _answered(question: NextQuestion) -> None:
@@ -357,22 +354,6 @@ async def _parsed(document: Document, outcome: Measured) -> Snapshot:
 def _closed(path: str, workspace: Workspace) -> Snapshot | None:
     text = workspace.text(path)
     return text and Document(f"file://{path}", path, "", CLOSED, text, tried=workspace.tried).snapshot()
-
-
-def _ask_for_names(path: str, text: str, workspace: Workspace, outcome: Measured) -> None:
-    """What there is behind a dot at the end of the file."""
-    written = WrittenNames(workspace)
-    snapshot = Document(
-        f"file://{path}", path, "", 2, f"{text}\nvalue = {NEW}()\nvalue.", tried=workspace.tried
-    ).snapshot()
-    offset = len(snapshot.text)
-    lasting = [*_lasting(written.reading(snapshot, offset))]
-    began = time.thread_time()
-    for place in at_cursor(snapshot, offset):
-        written.at(snapshot, place, offset)
-    written.in_scope(snapshot, offset)
-    lasting.append(time.thread_time() - began)
-    outcome.wait_s = max(outcome.wait_s, *lasting)
 
 
 def run(seeds: Iterable[str], tell: Callable[[Measured], None]) -> list[Measured]:

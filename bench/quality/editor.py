@@ -19,7 +19,6 @@ from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.code.history import History
 from mercury_ls.completion.offers import Answer
 from mercury_ls.names.members import NameSources
-from mercury_ls.names.written import WrittenNames
 from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.session.wiring import Wiring
@@ -168,9 +167,8 @@ def opened(
     session.questions.settings, session.questions.outcomes = _steady(session.settings, contender.effort), Outcomes()
     if project:
         path, session.files.workspace = f"{project.root}/{path}", project.workspace
-    analysers = [project.analyser] if project else []  # for a single file, only what it contains is known
-    written = WrittenNames(session.files.workspace)
-    session.questions.names = NameSources(analysers, patience=PATIENCE_SECONDS, reader=written)
+    analysers = [project.analyser] if project else []
+    session.questions.names = NameSources(analysers, patience=PATIENCE_SECONDS)
     uri = f"file:///{path.lstrip('/')}"
     session.open(uri, path, language, 1, text)
     session.files.history = History()  # the file on disk has the text to be filled in, which nobody has deleted

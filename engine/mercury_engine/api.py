@@ -99,24 +99,11 @@ class Diagnostic(Struct, frozen=True):
     severity: Severity = "error"
 
 
-NameRole = Literal["member", "scope", "keyword", "import"]
-NameKind = Literal["", "function", "class", "module", "property", "variable", "parameter", "constant", "keyword"]
-
-
 class Members(Struct, frozen=True):
-    """The names that exist at a place of one `role`, and how often the file uses each there. Unless they are
-    `complete`, others may exist.
-
-    Of a `member` the `receiver` is what stands before the dot, of a `keyword` the function that is called, of an
-    `import` the module; the receiver "" is whatever stands before the cursor. A `scope` name may begin an expression;
-    it has no receiver.
-    """
+    """All members of what stands before a dot; the receiver "" is whatever stands before the cursor."""
 
     receiver: str
     names: tuple[str, ...]
-    uses: tuple[int, ...]
-    complete: bool = True
-    role: NameRole = "member"
 
 
 class Context(Struct, frozen=True, kw_only=True):
@@ -139,7 +126,7 @@ class Context(Struct, frozen=True, kw_only=True):
 class Gap(Context, frozen=True, kw_only=True, tag=True):
     """Asks for what is missing between two texts of a file: up to the end of the line, or a `block` of lines.
 
-    Unless it is `invoked`, no forward is spent on `members`: they only end an answer before one that cannot exist.
+    `members` end an answer before one that cannot exist. It is `invoked` if the user asks by hand.
     `bar`: how likely a completion has to be to be shown; an engine may give the beginning that is. `slots`: say what
     every slot of the draft holds. Each `seed` asks for another answer.
     """

@@ -327,7 +327,7 @@ class MercuryEngine(Engine):
         options = DecodingOptions(
             floor=HOPELESS if gap.effort == "low" and self._presenting(gap).bar else 0.0,
             runners_up=min(gap.seed, MOST_SEEDS) + RUNNERS_UP if gap.seed or self._searches(gap) else 0,
-            names=None if sketched else self._names(gap, row),
+            names=None if sketched else KnownNames.of(gap, row.part),
             watched=SKETCH["block" if gap.block else "line"] if gap.slots else 0,
         )
 
@@ -356,10 +356,6 @@ class MercuryEngine(Engine):
         if gap.effort != "low" or not gap.bar or not self._presenting(gap).bar:
             return None
         return lambda answer: not self._presentation.may_show(answer, gap.bar)
-
-    def _names(self, gap: Gap, row: LayoutRow) -> KnownNames | None:
-        """They only end an answer before one that cannot exist: by hand, too, the model chooses better alone."""
-        return KnownNames.of(self._decoder.tokenizer, replace(gap, invoked=False), row.part)
 
     def _presenting(self, gap: Gap) -> Presentation:
         """Who asks by hand sees all that the model has to say, likely or not."""

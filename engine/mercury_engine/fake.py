@@ -203,7 +203,7 @@ def _continuations(gap: Gap) -> list[tuple[str, int]]:
 
 def _existing(gap: Gap, continuations: list[tuple[str, int]]) -> list[tuple[str, int]]:
     """The continuations, each with its length, that continue with a member at the cursor, if any are known."""
-    names = next((m.names for m in gap.members if m.role == "member" and m.receiver == ""), ())
+    names = next((members.names for members in gap.members if members.receiver == ""), ())
     if not names:
         return continuations
     typed = ENDING.search(gap.before)[0]  # pyright: ignore[reportOptionalSubscript]

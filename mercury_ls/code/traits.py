@@ -46,11 +46,7 @@ SCATTERED_PACKAGES = frozenset({"kotlin"})
 """The files of a package may be anywhere, and declare anything."""
 SEQUENTIAL_LOCALS = frozenset({"c", "cpp", "csharp", "go", "java", "kotlin", "rust"})
 """A local is visible only after its declaration."""
-SPREAD_MEMBERS = frozenset({"csharp", "go", "rust"})
-"""The members of one type may be spread over several files."""
 THIS = frozenset({"java", "javascript", "kotlin"})
 """Families in which `this` and `super` are what a method is called on."""
-TYPE_BEFORE_NAME = frozenset({"c", "cpp", "csharp", "java", "php"})
-"""Of a parameter."""
 TYPES_APART = frozenset({"c", "cpp", "csharp", "java", "javascript", "rust"})
 """A type and a value may have one name."""

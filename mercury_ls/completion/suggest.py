@@ -248,13 +248,8 @@ def _without_keys(snapshot: Snapshot, members: Members) -> Members:
     """Without the words that a parser takes for names in a key that stands bare in the text."""
     if not hides(snapshot):
         return members
-    kept = [at for at, name in enumerate(members.names) if without_quotes(snapshot, name) == name]
-    return replace(
-        members,
-        receiver=without_quotes(snapshot, members.receiver),
-        names=tuple(members.names[at] for at in kept),
-        uses=tuple(members.uses[at] for at in kept),
-    )
+    names = tuple(name for name in members.names if without_quotes(snapshot, name) == name)
+    return Members(without_quotes(snapshot, members.receiver), names)
 
 
 def answered(question: Question, span: Target, draft: Draft) -> Answer:

@@ -152,13 +152,11 @@ class DiagnosticsParams(_Wire, frozen=True):
 
 class NamesParams(_Wire, frozen=True):
     """`mercury/names`, our request to the client: which names the document's other language servers know at a place in
-    this version, or if `signature` is true what may be given to the call there. What is not known by then is left out.
-    """
+    this version. What is not known by then is left out."""
 
     text_document: SyncedDocument
     position: Position
     timeout_ms: int
-    signature: bool = False
 
 
 class NamedItem(_Wire, frozen=True):
@@ -168,18 +166,11 @@ class NamedItem(_Wire, frozen=True):
     kind: int = 0
 
 
-class Signature(_Wire, frozen=True):
-    """The labels of a call's parameters, of all its overloads."""
-
-    parameters: tuple[str, ...] = ()
-
-
 class NamesAnswer(_Wire, frozen=True):
     """`is_incomplete` if there may be others, since a list was cut, or somebody who knows them did not answer."""
 
     items: tuple[NamedItem, ...] = ()
     is_incomplete: bool = False
-    signature: Signature | None = None
 
 
 METHODS: dict[str, type[_Wire]] = {

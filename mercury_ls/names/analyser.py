@@ -106,5 +106,5 @@ def installed_packages(roots: Sequence[str], environ: Mapping[str, str]) -> tupl
 def _packages_in(environment: Path) -> list[Path]:
     """Not by links out of the environment: a project may have one to anywhere."""
     patterns, inside = ("lib/python3*/site-packages", "Lib/site-packages"), environment.resolve()
-    found = (path for pattern in patterns for path in sorted(environment.glob(pattern)) if path.is_dir())
-    return [path for path in found if path.resolve().is_relative_to(inside)]
+    folders = (path for pattern in patterns for path in sorted(environment.glob(pattern)) if path.is_dir())
+    return [path for path in folders if path.resolve().is_relative_to(inside)]

@@ -7,16 +7,14 @@ answers each with one `NameList`.
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from mercury_engine.api import NameKind
-from mercury_ls.names.known import Name, NameList, NamesProject, NamesRequest
+from mercury_ls.names.known import NameList, NamesProject, NamesRequest
 from mercury_ls.project.privacy import Privacy
 
 MEMORY = 1 << 30
@@ -25,18 +23,6 @@ MEMORY = 1 << 30
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 ACTING = ("os.exec", "os.fork", "os.mkdir", "os.posix_spawn", "os.remove", "os.rename", "os.rmdir", "os.spawn")
 REFUSED = (*ACTING, "os.startfile", "os.system", "pickle.", "shutil.", "socket.", "subprocess.")
-KINDS: dict[str, NameKind] = {
-    "class": "class",
-    "function": "function",
-    "instance": "variable",
-    "keyword": "keyword",
-    "module": "module",
-    "namespace": "module",
-    "param": "parameter",
-    "property": "property",
-    "statement": "variable",
-}
-BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 def main() -> None:
@@ -119,12 +105,7 @@ class Jedi:
     def known(self, ask: NamesRequest) -> NameList:
         try:
             script = self._about(ask)
-            if ask.role == "keyword":
-                return _parameters(script.get_signatures(ask.line, ask.column))
-            completions = script.complete(ask.line, ask.column)
-            if ask.role == "import":  # to say more about modules not yet imported, jedi would have to read them all
-                return NameList(tuple(Name(completion.name) for completion in completions))
-            return NameList(tuple(Name(completion.name, KINDS.get(completion.type, "")) for completion in completions))
+            return NameList(tuple(completion.name for completion in script.complete(ask.line, ask.column)))
         except MemoryError:
             raise
         except Exception as error:  # jedi meets code of any kind, and may fail in any way
@@ -150,14 +131,6 @@ class Jedi:
             added = [*_source_folders(root), *self._packages]
             self._projects[root] = jedi.Project(root, sys_path=self._library, added_sys_path=added)
         return self._projects[root]
-
-
-def _parameters(signatures: Sequence[Any]) -> NameList:
-    """The parameters of all signatures of a function; incomplete if one of these is variadic."""
-    params = [param for signature in signatures for param in signature.params]
-    takes_others = any(param.kind is Parameter.VAR_KEYWORD for param in params)
-    names = (Name(param.name, "keyword") for param in params if param.kind in BY_NAME)
-    return NameList.of(names, complete=bool(signatures) and not takes_others)
 
 
 def _standard_library() -> Iterator[str]:

@@ -149,6 +149,6 @@ class Learner:
 
 def _cleaned(answer: NameList) -> NameList:
     """Drop what is not a name, and all beyond a limit."""
-    names = [name for name in answer.names if NAME.fullmatch(name.text)]
+    names = [name for name in answer.names if NAME.fullmatch(name)]
     is_whole = len(names) == len(answer.names) and len(names) <= MOST_NAMES
     return replace(answer, names=tuple(names[:MOST_NAMES]), complete=answer.complete and is_whole)

@@ -11,7 +11,6 @@ from mercury_ls.link.client import EngineClient, EngineLink, Status
 from mercury_ls.names.analyser import Analyser, AnalyserProcess, installed_packages, jedi_is_installed
 from mercury_ls.names.known import NamesProject
 from mercury_ls.names.members import NameSources
-from mercury_ls.names.written import WrittenNames
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
 from mercury_ls.project.unended import FOLDER, Unended
 from mercury_ls.project.workspace import Workspace
@@ -79,7 +78,7 @@ class Wiring:
         )
         session.roots = self.roots
         session.questions.pace = EnginePace(_tested_models)
-        session.questions.names = self._names(settings, session.files.workspace)
+        session.questions.names = self._names(settings)
         return session
 
     def user_file_changed(self) -> bool:
@@ -118,7 +117,7 @@ class Wiring:
             return
         privacy = Privacy(settings.privacy, self.roots, ignore_case=local.IGNORES_CASE)
         session.adopt(settings, privacy, self._workspace(privacy, settings))
-        session.know_names(self._names(settings, session.files.workspace))
+        session.know_names(self._names(settings))
 
     def _workspace(self, privacy: Privacy, settings: Settings) -> Workspace:
         unended = Unended(self._stats_file and self._stats_file.parent / FOLDER)
@@ -133,7 +132,7 @@ class Wiring:
         finally:
             await session.engine.start()
 
-    def _names(self, settings: Settings, workspace: Workspace) -> NameSources:
+    def _names(self, settings: Settings) -> NameSources:
         if not settings.context.analysed_names:
             return NameSources()
         analysers = [*self.analysers]
@@ -141,7 +140,7 @@ class Wiring:
             packages = installed_packages(self.roots, self._environ)
             project = NamesProject(tuple(self.roots), packages, settings.privacy, local.IGNORES_CASE)
             analysers.append(AnalyserProcess(project))
-        return NameSources(analysers, reader=WrittenNames(workspace))
+        return NameSources(analysers)
 
     def _engine(self, settings: Settings) -> EngineLink:
         engine = self._make_engine(settings, self._on_status)
@@ -162,7 +161,7 @@ class Wiring:
             self.rebuild(session)
         elif not names.isdisjoint(IGNORE_FILES):
             session.files.hide_again()
-            session.know_names(self._names(session.settings, workspace))
+            session.know_names(self._names(session.settings))
 
 
 def _tested_models() -> "Mapping[str, MeasuredSpeed]":

@@ -183,11 +183,11 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     analysed_names: Annotated[
         bool,
         Meta(
-            description="Look up which names exist at the cursor, so that suggestions use them: from the text and "
-            "the project's other files, from the editor's other language servers if its plugin can ask them, and for "
-            "Python, if the extra `names` is installed, from jedi in a process of its own. Jedi reads the packages of "
-            "`.venv`, `venv`, `env`, `.env` or `.conda` in a workspace folder, else of the environment that is active "
-            "where the editor was started."
+            description="Look up which members exist near the cursor, so that no suggestion uses another: from the "
+            "editor's other language servers if its plugin can ask them, and for Python, if the extra `names` is "
+            "installed, from jedi in a process of its own. Jedi reads the packages of `.venv`, `venv`, `env`, "
+            "`.env` or `.conda` in a workspace folder, else of the environment that is active where the editor was "
+            "started."
         ),
     ] = True
     max_files: Annotated[

@@ -22,17 +22,16 @@ def observations(count, weights, seed=0):
     draw = np.random.default_rng(seed)
     found = []
     for _ in range(count):
-        mean, length, named = -draw.exponential(0.3), float(draw.integers(1, 30)), float(draw.integers(2))
-        own, share = -named * draw.exponential(3.0), -named * draw.exponential(1.0)
+        mean, length = -draw.exponential(0.3), float(draw.integers(1, 30))
         joint = -draw.exponential(1.0)
-        seen = (mean, mean * draw.uniform(1, 3), length, float(draw.integers(2)), joint, named, own, share)
+        seen = (mean, mean * draw.uniform(1, 3), length, float(draw.integers(2)), joint)
         chance = 1 / (1 + math.exp(-(weights.bias + np.dot(weights.weights[1:], seen))))
         found.append(Observation(seen, bool(draw.random() < chance)))
     return found
 
 
 def test_true_parameters_are_found_again():
-    truth = Calibration(0.5, least=0.5, complete=0.8, joint=0.7, named=0.4, own=0.2, share=1.0)
+    truth = Calibration(0.5, least=0.5, complete=0.8, joint=0.7)
     found = fit_confidence(observations(20_000, truth))
     np.testing.assert_allclose(found.weights, truth.weights, atol=0.5)
 
@@ -50,16 +49,16 @@ def test_few_rows_hardly_move_the_defaults():
     np.testing.assert_allclose(found.weights, Calibration().weights, atol=1.0)
 
 
-def test_known_figures_for_names_and_rewrites_stay_without_such_rows():
-    before = Calibration(named=-0.4, own=0.3, share=1.5, rewriting=Calibration(bias=2.0))
-    seen = [Observation((-0.1, -0.2, 3.0, 1.0, -0.3, 0.0, 0.0, 0.0), False)] * 50
+def test_known_figures_for_rewrites_stay_without_such_rows():
+    before = Calibration(rewriting=Calibration(bias=2.0))
+    seen = [Observation((-0.1, -0.2, 3.0, 1.0, -0.3), False)] * 50
     found = fit_confidence(seen, before)
-    assert (found.named, found.own, found.share, found.rewriting) == (-0.4, 0.3, 1.5, before.rewriting)
+    assert found.rewriting == before.rewriting
     assert found.bias < before.bias
 
 
 def test_observation_counts_as_often_as_its_weight_says():
-    seen = (-0.1, -0.2, 3.0, 1.0, -0.3, 0.0, 0.0, 0.0)
+    seen = (-0.1, -0.2, 3.0, 1.0, -0.3)
     twice = [Observation(seen, True), Observation(seen, False), Observation(seen, False)]
     weighted = [Observation(seen, True), Observation(seen, False, weight=2.0)]
     assert fit_confidence(twice) == fit_confidence(weighted)

@@ -18,7 +18,7 @@ from mercury_engine import model_folders
 from mercury_engine.api import Draft, Engine, Gap
 from mercury_engine.decode import confidence
 from mercury_engine.decode.answer import DecodedAnswer, GapAnswer, Presentation
-from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names
+from mercury_engine.decode.confidence import Calibration
 from mercury_engine.decode.costs import measure_costs
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.engine import BAR, MercuryEngine, open_runtime
@@ -65,8 +65,8 @@ class _RecordingCalibration(Calibration, frozen=True):
 
     latest: list[float] = field(default_factory=list)
 
-    def p_accept(self, probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> float:
-        self.latest[:] = confidence.features(probabilities, complete=complete, names=names) if probabilities else ()
+    def p_accept(self, probabilities: Sequence[float], *, complete: bool) -> float:
+        self.latest[:] = confidence.features(probabilities, complete=complete) if probabilities else ()
         return 0.0
 
 

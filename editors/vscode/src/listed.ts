@@ -1,4 +1,4 @@
-/** What the server is told of a completion list and of a signature help. Pure. */
+/** What the server is told of a completion list. Pure. */
 
 export interface Snippet {
   readonly value: string;
@@ -13,11 +13,6 @@ export interface Item {
   readonly additionalTextEdits?: readonly unknown[];
 }
 
-export interface Signature {
-  readonly label: string;
-  readonly parameters: readonly { readonly label: string | readonly [number, number] }[];
-}
-
 export interface Named {
   readonly name: string;
   readonly kind?: number;
@@ -26,7 +21,6 @@ export interface Named {
 export interface Names {
   readonly items: readonly Named[];
   readonly isIncomplete: boolean;
-  readonly signature?: { readonly parameters: readonly string[] };
 }
 
 const TEXT = 0;
@@ -44,12 +38,6 @@ export function names(items: readonly Item[], isIncomplete: boolean): Names {
   };
 }
 
-/** The parameters of a call: of all signatures that it may have. */
-export function parameters(signatures: readonly Signature[]): Names {
-  const labels = signatures.flatMap((one) => one.parameters.map(({ label }) => parameter(one, label)));
-  return { items: [], isIncomplete: false, signature: { parameters: labels } };
-}
-
 function told(item: Item): Named {
   return { name: inserted(item), ...(item.kind === undefined ? {} : { kind: item.kind + 1 }) };
 }
@@ -58,8 +46,4 @@ function told(item: Item): Named {
 function inserted({ label, filterText, insertText }: Item): string {
   const given = typeof insertText === 'object' ? insertText.value : insertText;
   return (given ?? filterText ?? (typeof label === 'string' ? label : label.label)).split('\n', 1)[0]!;
-}
-
-function parameter(signature: Signature, label: string | readonly [number, number]): string {
-  return typeof label === 'string' ? label : signature.label.slice(...label);
 }

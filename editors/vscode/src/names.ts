@@ -3,13 +3,12 @@
 import { setTimeout as after } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import { type LanguageClient, LSPErrorCodes, type Position, ResponseError } from 'vscode-languageclient/node';
-import { type Names, names, parameters } from './listed.ts';
+import { type Names, names } from './listed.ts';
 
 export interface Asked {
   readonly textDocument: { readonly uri: string; readonly version: number };
   readonly position: Position;
   readonly timeoutMs: number;
-  readonly signature?: boolean;
 }
 
 /** Null where the text has changed since. Where our suggestions are in the menu, its providers would ask us. */
@@ -23,8 +22,7 @@ export async function answer(client: LanguageClient, asked: Asked): Promise<Name
     return names([], true);
   }
   const place = client.protocol2CodeConverter.asPosition(asked.position);
-  const answered = asked.signature ? helped(document.uri, place) : listed(document.uri, place);
-  const found = await Promise.race([answered, after(asked.timeoutMs, undefined, { ref: false })]);
+  const found = await Promise.race([listed(document.uri, place), after(asked.timeoutMs, undefined, { ref: false })]);
   if (found === undefined) {
     throw new ResponseError(LSPErrorCodes.RequestFailed, `nobody answered within ${asked.timeoutMs} ms`);
   }
@@ -35,10 +33,4 @@ async function listed(...place: [vscode.Uri, vscode.Position]): Promise<Names> {
   const command = 'vscode.executeCompletionItemProvider';
   const list = await vscode.commands.executeCommand<vscode.CompletionList | undefined>(command, ...place);
   return names(list?.items ?? [], list?.isIncomplete ?? true);
-}
-
-async function helped(...place: [vscode.Uri, vscode.Position]): Promise<Names> {
-  const command = 'vscode.executeSignatureHelpProvider';
-  const help = await vscode.commands.executeCommand<vscode.SignatureHelp | undefined>(command, ...place);
-  return parameters(help?.signatures ?? []);
 }

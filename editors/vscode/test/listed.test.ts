@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Item, names, parameters } from '../src/listed.ts';
+import { type Item, names } from '../src/listed.ts';
 
 const [TEXT, METHOD, FIELD, KEYWORD, SNIPPET] = [0, 1, 4, 13, 14];
 
@@ -28,9 +28,4 @@ test('words, names that are elsewhere and a list that is cut say that there may 
   assert.equal(names(many, false).items.length, 1024);
   assert.ok(names(many, false).isIncomplete);
   assert.ok(names([], true).isIncomplete);
-});
-
-test('parameters are texts, or where they are in the label', () => {
-  const signatures = [{ label: 'f(x: 1, y)', parameters: [{ label: [2, 6] as const }, { label: 'y' }] }];
-  assert.deepEqual(parameters(signatures).signature?.parameters, ['x: 1', 'y']);
 });

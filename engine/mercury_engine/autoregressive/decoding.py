@@ -54,7 +54,7 @@ class AutoregressiveDecoding(Decoding[Continuation]):
             Continuation(tokenizer, question, limit, names),
             PromptLookup(tokenizer, question.ids, tokenizer.encode(before)),
             texts,
-            DecodingOptions(runners_up=runners_up, names=names),
+            DecodingOptions(runners_up=runners_up),
         )
         for choice in chosen:
             self._commit(choice)

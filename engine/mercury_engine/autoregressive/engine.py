@@ -151,7 +151,7 @@ class AutoregressiveEngine(Engine):
         place = self._place(gap, gap.path)
         gap = self._prepared(gap, place)
         question = self._affordable(partial(self._asking.about_gap, dialect, gap), self._prompts())
-        names = KnownNames.of(self._decoder.tokenizer, gap, question.prompt.forced)
+        names = KnownNames.of(gap, question.prompt.forced)
         bar = gap.bar if gap.effort == "low" and not gap.seed else 0.0
         draft = Draft()
         for decoding, final in self._decodings(gap, question, place, seed=gap.seed, names=names, bar=bar):

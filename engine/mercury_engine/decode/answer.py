@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Draft
 from mercury_engine.decode.choice import Choice
-from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names, confident, splits_word
+from mercury_engine.decode.confidence import Calibration, confident, splits_word
 from mercury_engine.decode.ending import inside, once
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import AnswerKind
@@ -20,18 +20,16 @@ UNSURE = 0.3
 
 
 class DecodedAnswer(Struct, frozen=True):
-    """Tokens with their probabilities; `complete` if the last one ends the answer. `names` were chosen among
-    existing ones."""
+    """Tokens with their probabilities; `complete` if the last one ends the answer."""
 
     ids: Sequence[int]
     probabilities: Sequence[float]
     complete: bool
-    names: Names = NO_NAMES
 
     def start(self, count: int) -> "DecodedAnswer":
         if count >= len(self.ids):
             return self
-        return DecodedAnswer(self.ids[:count], self.probabilities[:count], False, self.names)
+        return DecodedAnswer(self.ids[:count], self.probabilities[:count], False)
 
 
 class GapAnswer:
@@ -101,8 +99,7 @@ class GapAnswer:
         return token == EOM or ends_line
 
     def decoded(self) -> DecodedAnswer:
-        names = {at: choice.name for at, choice in enumerate(self.choices) if choice.name}
-        return DecodedAnswer(self.ids, [choice.probability for choice in self.choices], self.complete, names)
+        return DecodedAnswer(self.ids, [choice.probability for choice in self.choices], self.complete)
 
 
 class Presentation(Struct, frozen=True):
@@ -167,7 +164,7 @@ class Presentation(Struct, frozen=True):
             size = len((answer.part + text).encode("utf-8", "replace"))
             ids = probabilities = probabilities[: self._covering(ids, size)]
         complete = decoded.complete or is_over
-        sure = self.calibration.p_accept(probabilities, complete=complete, names=decoded.names)
+        sure = self.calibration.p_accept(probabilities, complete=complete)
         return Draft(0, text, probabilities[: len(ids)], sure * bool(text), complete)
 
     def _covering(self, ids: Sequence[int], size: int) -> int:

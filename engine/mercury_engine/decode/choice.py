@@ -4,7 +4,6 @@ first.
 Shapes: V vocabulary of the model, S slots.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -14,25 +13,13 @@ from mercury_engine.model.runtime import Predictions
 from mercury_engine.tokens.spelling import Spelling
 from mercury_engine.tokens.vocabulary import EOM
 
-SMALLEST_ODDS = 1e-9
-WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]")
-
-
-class Chosen(Struct, frozen=True):
-    """For a name chosen among existing ones: its own log probability, and that of its share among them."""
-
-    own: float
-    share: float
-
 
 class Choice(Struct, frozen=True):
-    """A token, its probability among the permitted ones, and the runners-up with theirs. With `name` it is the first
-    token of a name, and its probability is that of the whole name."""
+    """A token, its probability among the permitted ones, and the runners-up with theirs."""
 
     token: int
     probability: float
     others: tuple[tuple[int, float], ...] = ()
-    name: Chosen | None = None
 
 
 class Chooser:
@@ -45,8 +32,6 @@ class Chooser:
         self._forbidden[: tokenizer.vocabulary] = [not spelled for spelled in tokenizer.token_bytes]
         self._forbidden[list(ends)] = False
         self.permitted_V = ~self._forbidden
-        self._goes_on = np.full(vocabulary, False)
-        self._goes_on[: tokenizer.vocabulary] = [bool(WORD.match(spelled)) for spelled in tokenizer.token_bytes]
 
     def best(self, logits_V: np.ndarray, typed: bytes, runners_up: int = 0) -> Choice:
         """The likeliest token; while `typed` bytes are left to spell, among those that spell them."""
@@ -58,21 +43,6 @@ class Chooser:
     def forced(self, logits_V: np.ndarray, typed: bytes, token: int, runners_up: int = 0) -> Choice:
         """A given token with its probability."""
         return _chosen(self._permitted(logits_V, typed), token, runners_up)
-
-    def log_probabilities(self, logits_V: np.ndarray, typed: bytes) -> np.ndarray:
-        """The log probabilities of all tokens; while `typed` bytes are left to spell, of those that spell them."""
-        permitted_V = self._permitted(logits_V, typed)
-        highest = permitted_V.max()
-        return permitted_V - highest - np.log(np.exp(permitted_V - highest).sum())
-
-    def log_end_of_word(self, logits_V: np.ndarray) -> float:
-        """The log probability that the next token does not continue a word."""
-        going_on = float(np.exp(self.log_probabilities(logits_V, b"")[self._goes_on]).sum())
-        return float(np.log(max(1 - going_on, SMALLEST_ODDS)))
-
-    def left(self, typed: bytes, token: int) -> bytes:
-        """The bytes of `typed` that are left to spell after `token`."""
-        return self._tokenizer.remaining(typed, token)
 
     def slots(self, logits_SV: np.ndarray, typed: bytes, runners_up: int = 0) -> list[Choice]:
         """The likeliest token of each slot; slots are independent except for the partial word, whose tokens have no

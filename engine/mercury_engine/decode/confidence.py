@@ -1,7 +1,7 @@
 """The probability that an answer is accepted (a logistic calibration, as in Platt scaling), and its confident part."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,19 +9,13 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from mercury_engine.api import Draft
-from mercury_engine.decode.choice import Chosen
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 
 SMALLEST_PROBABILITY = 1e-6
-LEAST_OWN = -12.0
 HOPELESS = 0.02
 """The product of its tokens' probabilities below which an answer is given up; less where the bar is very low."""
 
 WORD_BYTES = frozenset(byte for byte in range(256) if byte >= 0x80 or byte == ord("_") or chr(byte).isalnum())
-
-Names = Mapping[int, Chosen]
-"""The chosen names, each at the index of its first token."""
-NO_NAMES: Names = {}
 
 
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,9 +32,6 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     length: float = 0.0
     complete: float = 0.89
     joint: float = 1.06
-    named: float = 0.0
-    own: float = 0.0
-    share: float = 0.0
     bar: float = 0.74
     """The lowest probability at which a completion is shown to a user who types."""
     rewriting: "Calibration | None" = None
@@ -50,28 +41,28 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     def weights(self) -> tuple[float, ...]:
         return astuple(self)[:-2]
 
-    def p_accept(self, probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> float:
+    def p_accept(self, probabilities: Sequence[float], *, complete: bool) -> float:
         if not probabilities:
             return 0.0
-        return self._chance(features(probabilities, complete=complete, names=names))
+        return self._chance(features(probabilities, complete=complete))
 
     def chances(self, probabilities: Sequence[float]) -> Iterator[float]:
         """Of each unfinished start, the shortest first."""
         total = least = 0.0
         for count, log in enumerate(map(_log, probabilities), 1):
             total, least = total + log, min(least, log)
-            yield self._chance((total / count, least, count, False, total, 0.0, 0.0, 0.0))
+            yield self._chance((total / count, least, count, False, total))
 
     def at_best(self, probabilities: Sequence[float], most: int) -> float:
         """No answer of at most so many tokens that begins with these is likelier to be accepted: it is complete if that
         helps, and the model is certain of all that follows. 1.0 where the coefficients set no such limit."""
         is_limited = self.least >= 0 and self.joint >= max(0.0, -self.mean)
-        if not probabilities or not is_limited or any((self.named, self.own, self.share)):
+        if not probabilities or not is_limited:
             return 1.0
         logs = [*map(_log, probabilities)]
         total, least, complete = sum(logs), min(logs), self.complete > 0
         counts = range(len(logs), max(most, len(logs)) + 1)
-        return max(self._chance((total / count, least, count, complete, total, 0.0, 0.0, 0.0)) for count in counts)
+        return max(self._chance((total / count, least, count, complete, total)) for count in counts)
 
     def _chance(self, values: Sequence[float]) -> float:
         score = sum(weight * value for weight, value in zip(self.weights, (1.0, *values), strict=True))
@@ -86,15 +77,11 @@ SHARED = Calibration(rewriting=UNCALIBRATED)
 """For all models that are not calibrated themselves."""
 
 
-def features(probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> tuple[float, ...]:
+def features(probabilities: Sequence[float], *, complete: bool) -> tuple[float, ...]:
     """The mean and the lowest log probability of the tokens, their number, whether the answer is complete, and the
-    sum of the log probabilities without the tokens that begin a chosen name; then the number of those names, and the
-    sums of their own features."""
+    sum of the log probabilities."""
     logs = [*map(_log, probabilities)]
-    chosen = [name for at, name in names.items() if at < len(logs)]
-    joint = sum(log for at, log in enumerate(logs) if at not in names)
-    own, share = sum(max(name.own, LEAST_OWN) for name in chosen), sum(name.share for name in chosen)
-    return sum(logs) / len(logs), min(logs), len(logs), complete, joint, len(chosen), own, share
+    return sum(logs) / len(logs), min(logs), len(logs), complete, sum(logs)
 
 
 def likely_start(

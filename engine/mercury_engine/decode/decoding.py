@@ -29,7 +29,6 @@ from mercury_engine.decode.policy import (
     prior,
 )
 from mercury_engine.decode.reading import ReadingPace
-from mercury_engine.decode.rivals import NamedAnswer, Rivals, competing
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.decode.tree import DraftTree
 from mercury_engine.model.runtime import Pass, Passes, Runtime
@@ -60,9 +59,10 @@ class Decoder(Struct, frozen=True, eq=False, kw_only=True):
         return self.pace.read(session, prefix, self.report, leave=chunk, chunk=chunk)
 
 
-class GrowingAnswer(NamedAnswer, Protocol):
-    """Grows token by token until it is done."""
+class GrowingAnswer(Protocol):
+    """Grows token by token until it is done, with `typed` left to spell of the text before the cursor."""
 
+    typed: bytes
     choices: list[Choice]
     limit: int
 
@@ -123,8 +123,6 @@ class Decoding(Generic[A]):
         self.probability = 1.0
         self._decoder = decoder
         self._session = session
-        self._rivals: Rivals | None = None
-        """The names between which the next forward decides."""
         self.options = options
         self._lookup = lookup
         self._texts = texts
@@ -143,10 +141,7 @@ class Decoding(Generic[A]):
         """One pass: a chunk of the context, or the best action once at most a chunk is left."""
         if (yield from self._decoder.read(self._session, self.prefix)):
             return
-        if self._rivals is not None:
-            yield from self._choose_name(self._rivals)
-        else:
-            yield from self._act(self._next_action())
+        yield from self._act(self._next_action())
 
     def run(self) -> Passes[None]:
         """Decode until it is done, and pause between forwards."""
@@ -218,20 +213,6 @@ class Decoding(Generic[A]):
         if row in anchors and settled <= 1 and not self.answer.done:
             self._keep_canvas(fused.slots(logits_WV, anchors.index(row))[settled:])
 
-    def _choose_name(self, names: Rivals) -> Passes[None]:
-        """Commit the best name as a whole; its first token stands for its worth among its rivals."""
-        cached = self._session.align(self.prefix)
-        rows = names.rows(self.prefix, cached, self._extended)
-        forward = yield Pass(rows, self._session.cache)
-        self._session.keep(forward, self.prefix)
-        best, worth, name = names.chosen(forward.logits_WV, self._decoder.chooser)
-        before = len(self.ids)
-        for token in best.path[: self._left]:
-            self._commit(Choice(token, worth, name=name))
-            worth, name = 1.0, None
-        self._rivals = None
-        self._decoder.report.count("name", rows=len(rows.ids_R), settled=len(self.ids) - before)
-
     def _fused(self, cached: int, action: Action) -> Fused:
         """The uncached end of the stream, a draft to verify, and canvases."""
         last = len(self.ids) - cached - 1
@@ -264,16 +245,12 @@ class Decoding(Generic[A]):
         self._decoder.acceptance.drew(canvas.proposal().evidence, ended=EOM in ids)
 
     def _verify(self, fused: Fused, logits_WV: np.ndarray, draft: DraftTree) -> list[int]:
-        """Commit what clean rows predict while their input is what was committed, until names compete; return the
-        accepted tokens of the draft."""
-        accepted, number, options, answer, chooser = [], -1, self.options, self.answer, self._decoder.chooser
+        """Commit what clean rows predict while their input is what was committed; return the accepted
+        tokens of the draft."""
+        accepted, number = [], -1
         while True:
             logits_V = fused.clean_row(logits_WV, fused.first + 1 + number)
             choice = self._choose(logits_V)
-            names = options.names if len(answer.choices) >= len(options.forced.ids) else None
-            self._rivals = competing(names, answer, choice, logits_V, chooser)
-            if self._rivals is not None:
-                return accepted
             for evidence, is_right in draft.judged(number, choice.token):
                 self._decoder.acceptance.observe(evidence, is_right)
                 self._decoder.report.verified(evidence[0], is_right)

@@ -29,16 +29,7 @@ class DraftTree(Struct, frozen=True, eq=False):
     @classmethod
     def chain(cls, ids: Sequence[int]) -> "DraftTree":
         """Tokens of which each follows the one before, without evidence."""
-        return cls.branches([ids])
-
-    @classmethod
-    def branches(cls, paths: Sequence[Sequence[int]]) -> "DraftTree":
-        """Chains side by side, even if they begin alike."""
-        ids, parents = [], []
-        for path in paths:
-            parents += [-1, *range(len(ids), len(ids) + len(path) - 1)][: len(path)]
-            ids += path
-        return cls(tuple(ids), tuple(parents), ((),) * len(ids), (1.0,) * len(ids))
+        return cls(tuple(ids), tuple(range(-1, len(ids) - 1)), ((),) * len(ids), (1.0,) * len(ids))
 
     @property
     def is_chain(self) -> bool:

@@ -243,7 +243,7 @@ class FamilyEngine(Engine):
             return Draft(), False
         answer = spelled[len(text.typed) :].decode("utf-8", "replace").partition("\ufffd")[0]
         text_kept, complete = cut(gap, self._whole_words(answer, progress), finished=progress.done)
-        if names := KnownNames.of(self._tokens, gap, text.typed.decode("utf-8", "replace")):
+        if names := KnownNames.of(gap, text.typed.decode("utf-8", "replace")):
             text_kept, complete = names.existing(text_kept, complete=complete)
         visible = [*self._covering(progress.settled, len(text.typed), len(text_kept.encode()))] if text_kept else []
         return likely_start(text_kept, visible, self._judge, bar=gap.bar, complete=complete), complete

@@ -1,6 +1,6 @@
 """A language server beside ours, good or bad: `other_server.py FOLDER` answers with `FOLDER/other.json`, by method.
 
-It offers completion and signature help, counts in UTF-8, and writes what it is asked into `FOLDER/other.jsonl`. Where
+It offers completion, counts in UTF-8, and writes what it is asked into `FOLDER/other.jsonl`. Where
 the answer is "hang" it never answers anything again, and where it is "die" it ends.
 """
 
@@ -14,7 +14,6 @@ CAPABILITIES = {
     "positionEncoding": "utf-8",
     "textDocumentSync": {"openClose": True, "change": 2},
     "completionProvider": {"triggerCharacters": ["."]},
-    "signatureHelpProvider": {"triggerCharacters": ["("]},
 }
 
 

@@ -151,16 +151,6 @@ def test_name_that_only_another_server_knows_is_suggested(beside, name):
 
 
 @copying
-@pytest.mark.parametrize("name", SERVERS)
-def test_call_parameters_are_known(beside, name):
-    editor, journal = beside(NEWEST.removesuffix("([Basket()])"), command(name))
-    editor.until(lambda: editor.lua(READY), f"{name} to answer")
-    write_behind(editor, "(")
-    known = editor.until(lambda: journal.known(lambda: again(editor, "(")), "an answer")
-    assert [label.partition(":")[0] for label in known["signature"]["parameters"]] == ["items"]
-
-
-@copying
 @pytest.mark.parametrize("answer", ["hang", "die", 5, {"items": 5}, NONSENSE, {"items": NONSENSE}])
 def test_hanging_dying_or_talking_nonsense_server_is_not_waited_for(beside, served, answer):
     editor, journal = beside(WRITTEN, other(served.folder, completion=answer))
@@ -246,16 +236,6 @@ def test_inserted_names_are_reported_but_not_texts_keywords_and_snippets(scripte
     (question,) = [message["params"] for message in sent if message["method"] == "textDocument/completion"]
     assert question["position"] == {"line": 0, "character": 10}
     assert question["context"]["triggerKind"] == 1
-
-
-def test_call_has_parameters_of_all_its_signatures(scripted):
-    signatures = [
-        {"label": "f(x: 'é', y)", "parameters": [{"label": [2, 8]}, {"label": "y"}]},
-        {"label": "f()"},
-    ]
-    editor = scripted(completion=ITEMS, signatureHelp={"signatures": signatures})
-    answer = {"items": [], "isIncomplete": False, "signature": {"parameters": ["x: 'é'", "y"]}}
-    assert asked(editor, signature=True) == {"result": answer}
 
 
 def test_outdated_version_is_answered_with_nothing(scripted):

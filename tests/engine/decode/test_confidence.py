@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_engine.decode.choice import Chosen
 from mercury_engine.decode.confidence import (
     SHARED,
     UNCALIBRATED,
@@ -87,20 +86,10 @@ def test_start_at_best_goes_on_surely_to_the_end():
     assert by_mean.at_best([0.4], 3) == pytest.approx(by_mean.p_accept([0.4, 1.0, 1.0], complete=True))
 
 
-@pytest.mark.parametrize("judge", [Calibration(named=0.1), Calibration(least=-1.0), Calibration(mean=-2.0)])
+@pytest.mark.parametrize("judge", [Calibration(least=-1.0), Calibration(mean=-2.0)])
 def test_start_has_no_limit_where_worse_tokens_could_help(judge):
     assert judge.at_best([0.01], 32) == 1.0
     assert Calibration().at_best([], 32) == 1.0
-
-
-def test_chosen_name_counts_by_its_probability_and_share_not_its_token():
-    sure, doubtful = ({0: Chosen(own, share)} for own, share in ((-0.1, -0.1), (-5.0, -2.0)))
-    judge = Calibration(joint=1.0, own=0.3, share=1.0)
-    alone = judge.p_accept([0.5, 0.9], complete=True)
-    assert judge.p_accept([0.5, 0.9], complete=True, names=sure) > alone
-    assert judge.p_accept([0.5, 0.9], complete=True, names=doubtful) < alone
-    behind = {5: Chosen(-5.0, -2.0)}
-    assert judge.p_accept([0.5, 0.9], complete=True, names=behind) == alone, "that name is not shown"
 
 
 def test_confident_beginning_stops_before_product_falls_under_bar():

@@ -67,7 +67,7 @@ def check(name, marked, text, expected, **fields):
 
 
 def test_answer_ends_before_name_that_cannot_exist():
-    known = (Members("self", ("height",), (0,)),)
+    known = (Members("self", ("height",)),)
     said = "def area(self):\nreturn self.width\n\ndef x"
     filled, _ = check("dream", MARKED, said, "return self", members=known)
     assert not filled.complete

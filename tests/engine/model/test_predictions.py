@@ -42,8 +42,6 @@ def test_best_token_needs_no_logits():
         lambda row: CHOOSER.best(row, b"de"),
         lambda row: CHOOSER.best(row, b"", 2),
         lambda row: CHOOSER.forced(row, b"", 80),
-        lambda row: CHOOSER.log_probabilities(row, b"").tolist(),
-        lambda row: CHOOSER.log_end_of_word(row),
         lambda row: float(row[70]),
         lambda row: row.copy().shape,
     ],

@@ -212,7 +212,7 @@ async def test_row_of_a_table_needs_no_model():
     assert (answer.offers, engine.asked) == ((), 1)
 
 
-MEMBERS = Members("", ("load", BODY[0][:8]), (2, 1), role="scope")
+MEMBERS = Members("", ("load", BODY[0][:8]))
 
 
 async def test_private_key_is_not_in_request_and_not_completed():
@@ -220,7 +220,7 @@ async def test_private_key_is_not_in_request_and_not_completed():
     asked = gap_at(question, Target(question.offset, question.offset))
     assert asked.before + asked.after == f'"""{SHOWN}"""\ndef f(x):\n    \n'
     assert not is_told(asked)
-    assert asked.members == (replace(MEMBERS, names=("load",), uses=(2,)),)
+    assert asked.members == (replace(MEMBERS, names=("load",)),)
     copied = await last(question, Says(Draft(1, "x = '********'", (0.9,), 0.9, complete=True, final=True)))
     assert (copied.offers, copied.silence) == ((), "it repeats a private key, which the model was not shown")
     assert (await last(question, Says(Draft(1, "return x", (0.9,), 0.9, complete=True, final=True)))).offers

@@ -8,25 +8,17 @@ import pytest
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.lsp.names import MOST_ITEMS, known
-from mercury_ls.lsp.protocol import NamedItem, NamesAnswer, Signature
-from mercury_ls.names.known import Name, NameList, NamesRequest
+from mercury_ls.lsp.protocol import NamedItem, NamesAnswer
+from mercury_ls.names.known import NameList
 from tests.mercury_ls.lsp.test_server import INLINE, Client, place
 
-METHOD, FIELD, CLASS, KEYWORD, TEXT, SNIPPET = 2, 5, 7, 14, 1, 15
+METHOD, FIELD, KEYWORD, TEXT, SNIPPET = 2, 5, 14, 1, 15
 ANSWER = "join(parts)"
 ABLE = {**INLINE, "experimental": {"mercury": {"names": True}}}
 
 
-def check(role: str, item: NamedItem, *expected: Name) -> None:
-    assert known(NamesAnswer((item,)), NamesRequest("/a.py", "", 1, 0, role)).names == expected
-
-
-def keyword(name: str) -> Name:
-    return Name(name, "keyword")
-
-
-def parameter(name: str) -> Name:
-    return Name(name, "parameter")
+def check(item: NamedItem, *expected: str) -> None:
+    assert known(NamesAnswer((item,))).names == expected
 
 
 INSERTED = re.findall("(.*) →(?: (.*))?", Path(__file__).with_name("inserted.txt").read_text("utf-8"))
@@ -34,51 +26,27 @@ INSERTED = re.findall("(.*) →(?: (.*))?", Path(__file__).with_name("inserted.t
 
 @pytest.mark.parametrize(("inserted", "name"), [*INSERTED, ("", "")])
 def test_entry_is_the_name_that_it_inserts(inserted, name):
-    check("member", NamedItem(inserted, METHOD), *([Name(name, "function")] if name else []))
+    check(NamedItem(inserted, METHOD), *filter(None, [name]))
 
 
 def test_beginning_of_a_very_long_list_is_read():
     answer = NamesAnswer(tuple(NamedItem(f"name{number}", METHOD) for number in range(MOST_ITEMS + 1)))
-    names = known(answer, NamesRequest("/a.py", "", 1, 0))
+    names = known(answer)
     assert (len(names.names), names.complete) == (MOST_ITEMS, False)
 
 
 @pytest.mark.parametrize("kind", [TEXT, KEYWORD, SNIPPET, 17, 99, -1])
 def test_texts_keywords_snippets_and_files_are_no_names(kind):
-    check("member", NamedItem("word", kind))
+    check(NamedItem("word", kind))
 
 
-@pytest.mark.parametrize(("kind", "expected"), [(METHOD, "function"), (FIELD, "property"), (CLASS, "class"), (0, "")])
-def test_entry_has_the_kind_that_it_states_if_any(kind, expected):
-    check("member", NamedItem("x", kind), Name("x", expected))
+def test_argument_of_a_call_is_no_member():
+    check(NamedItem("timeout=", 6))
 
 
-@pytest.mark.parametrize(
-    ("path", "labels", "expected"),
-    [
-        ("a.py", ("url", "/", "*", "timeout: float = 1", "*args"), NameList((keyword("url"), keyword("timeout")))),
-        ("a.py", ("url", "**more"), NameList((keyword("url"),), complete=False)),
-        ("a.ts", ("x?: A | B", "...rest: C[]"), NameList((parameter("x"),))),
-        ("a.go", ("a int", "b"), NameList((parameter("a"), parameter("b")))),
-        ("a.cpp", ("const std::vector<int> &items = {}", "int n"), NameList((parameter("items"), parameter("n")))),
-        ("a.php", ("string $name",), NameList((keyword("name"),))),
-        ("a.py", (), NameList((), complete=False)),
-        ("a.py", ("x: Literal[" + "'a', " * 999,), NameList((keyword("x"),))),
-        ("a.cpp", ("int " * 100_000 + "n",), NameList((parameter("int"),))),
-    ],
-)
-def test_keyword_arguments_of_a_call_are_known(path, labels, expected):
-    assert known(NamesAnswer(signature=Signature(labels)), NamesRequest(path, "", 1, 0, "keyword")) == expected
-
-
-def test_keywords_of_a_call_are_no_names_of_anything_else():
-    check("member", NamedItem("timeout=", 6))
-    assert known(NamesAnswer((NamedItem("total", 6),)), NamesRequest("a.py", "", 1, 0, "keyword")).names == ()
-
-
-def test_first_of_several_entries_counts_and_truncated_list_is_incomplete():
+def test_name_counts_once_and_truncated_list_is_incomplete():
     answer = NamesAnswer((NamedItem("run", METHOD), NamedItem("run", FIELD)), is_incomplete=True)
-    assert known(answer, NamesRequest("/a.py", "", 1, 0)) == NameList((Name("run", "function"),), complete=False)
+    assert known(answer) == NameList(("run",), complete=False)
 
 
 class Listening(FakeEngine):
@@ -143,12 +111,6 @@ async def test_place_is_asked_about_during_request_and_serves_the_next_key(clien
     await invoke(client, uri, 10)
     assert told(client) == ["stem"]
     assert len(asked(client)) == 1
-
-
-async def test_call_parameters_are_asked_for(client):
-    await client.initialize(ABLE)
-    await invoke(client, client.open("a.py", "run("), 4)
-    assert asked(client)[0]["params"]["signature"]
 
 
 async def test_positions_are_counted_as_the_client_counts(client):

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from mercury_ls.names.analyser import AnalyserProcess, installed_packages
-from mercury_ls.names.known import Name, NameList, NamesProject, NamesRequest
+from mercury_ls.names.known import NameList, NamesProject, NamesRequest
 
 ASK = NamesRequest("/a.py", "x.", 1, 2)
-ANSWERS = 'import sys\nnext(sys.stdin)\nfor line in sys.stdin: print(\'{"names": [{"text": "real"}]}\', flush=True)'
+ANSWERS = 'import sys\nnext(sys.stdin)\nfor line in sys.stdin: print(\'{"names": ["real"]}\', flush=True)'
 HANGS = "import sys\nfor line in sys.stdin: pass"
 DIES = "raise SystemExit(3)"
 NONSENSE = "import sys\nfor line in sys.stdin: print('nonsense', flush=True)"
@@ -22,7 +22,7 @@ def process(script):
 
 async def test_analyser_is_asked_again_and_again():
     analyser = process(ANSWERS)
-    assert [await analyser.ask(ASK) for _ in range(3)] == [NameList((Name("real"),))] * 3
+    assert [await analyser.ask(ASK) for _ in range(3)] == [NameList(("real",))] * 3
     await analyser.close()
 
 
@@ -35,7 +35,7 @@ async def test_after_a_failure_it_is_started_again(script, error):
         async with asyncio.timeout(0.05 if script == HANGS else 30.0):
             await analyser.ask(ASK)
     analyser._command = (sys.executable, "-I", "-c", ANSWERS)
-    assert await analyser.ask(ASK) == NameList((Name("real"),))
+    assert await analyser.ask(ASK) == NameList(("real",))
     await analyser.close()
 
 

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from mercury_ls.code.documents import Document
-from mercury_ls.names.known import Name, NameList
+from mercury_ls.names.known import NameList
 from mercury_ls.names.learner import Learner, Wanted
 from mercury_ls.names.places import at_cursor
 from tests.mercury_ls.clock import Clock
 
-REAL = NameList((Name("real"),))
+REAL = NameList(("real",))
 
 
 class Failing:
@@ -70,10 +70,10 @@ async def test_failures_make_the_rest_longer():
 async def test_malformed_names_are_left_out():
     class Odd(Failing):
         async def ask(self, ask):
-            return NameList((Name("real"), Name("print(…)"), Name(""), Name("#private"), Name("empty?")))
+            return NameList(("real", "print(…)", "", "#private", "empty?"))
 
     learner = Learner(Odd(None))
     known = await learned(learner, wanted())
-    assert [name.text for name in known.names] == ["real", "#private", "empty?"]
+    assert known.names == ("real", "#private", "empty?")
     assert not known.complete
     await learner.close()

@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_ls.code.documents import Document
-from mercury_ls.names.places import asked, at_cursor, given, may_bind_behind, near, uses
+from mercury_ls.names.places import asked, at_cursor, near, uses
 
 
 def opened(marked):
@@ -64,46 +64,6 @@ def test_places_are_asked_about_in_the_text_as_it_would_be():
     assert (ask.text, ask.line, ask.column) == ("def f(row):\n    row._\n    x = \n", 2, 8)
 
 
-def test_uses_are_counted_but_for_the_one_that_is_being_written():
+def test_used_members_are_all_but_the_one_that_is_being_written():
     snapshot, offset = opened("os.path\nos.path\nmy.os.sep\nos.se$0\nos.name\n")
-    assert uses(snapshot.text, at_cursor(snapshot, offset)[0]) == {"path": 2, "name": 1}
-
-
-@pytest.mark.parametrize(
-    ("marked", "expected"),
-    [
-        ("x = load(a, $0\n", ("keyword", "load", "")),
-        ("x = a.load(\n    (1, 2),\n    b$0\n", ("keyword", "a.load", "")),
-        ('x = load("see (", a$0\n', ("keyword", "load", "")),
-        ("import os$0\n", ("import", "", "os")),
-        ("import os.pa$0\n", ("import", "os.", "pa")),
-        ("from os$0\n", ("import", "", "os")),
-        ("from os.path import join, di$0\n", ("import", "os.path", "di")),
-        ("from os import (\n    sep,\n    pa$0\n)\n", ("import", "os", "pa")),
-        ("from . import $0\n", ("import", ".", "")),
-    ],
-)
-def test_arguments_and_imports(marked, expected):
-    place = at_cursor(*opened(marked))[0]
-    assert (place.role, place.receiver, place.typed) == expected
-
-
-@pytest.mark.parametrize(
-    "marked", ["def load($0\n", "if ($0\n", "x = [$0\n", "class A($0\n", "from os import sep\n$0\n"]
-)
-def test_brackets_that_are_no_call(marked):
-    assert at_cursor(*opened(marked)) == []
-
-
-@pytest.mark.parametrize(
-    ("marked", "expected"),
-    [("x = load(a, (b, c=1), d=2, e$0\n", (2, {"d"})), ('x = load("a, b", c=", d=", e$0\n', (1, {"c"}))],
-)
-def test_arguments_that_are_given_already(marked, expected):
-    snapshot, offset = opened(marked)
-    assert given(snapshot, at_cursor(snapshot, offset)[0], offset) == expected
-
-
-def test_place_of_a_text_that_has_become_shorter_is_its_end():
-    assert may_bind_behind("[x", 9)
-    assert not may_bind_behind("x = 1", 99)
+    assert uses(snapshot.text, at_cursor(snapshot, offset)[0]) == ["path", "path", "name"]

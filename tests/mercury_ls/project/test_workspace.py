@@ -215,33 +215,6 @@ def test_text_kept_is_bounded(put, monkeypatch):
     assert tree.found("f8", "f7", "f6", "f0") == ["m8.py: def f8(): return 10000", "m7.py: def f7(): return 10000"]
 
 
-def test_declarations_and_used_module_names_are_known(put):
-    folder = put(
-        {
-            "a.py": "import os\nos.walk()\nos.sep\n",
-            "b/c.py": "import os\nos.walk()\nclass Two:\n    three = 3\n",
-            "b/d.py": "x = 1\n",
-        }
-    )
-    tree = Tree(folder).settle()
-    near = tree.path("b/d.py")
-    assert tree.index.homes("Two", near) == tree.index.beside(near) == [tree.path("b/c.py")]
-    assert [each.name for each in tree.index.declared(tree.path("b/c.py"))] == ["os", "Two", "three"]
-    assert [each.name for each in tree.index.used("os", "", near)] == ["walk", "sep"]
-    assert [each.name for each in tree.index.used("os", "", tree.path("a.py"))] == ["walk"], "its own do not count"
-    tree.index.removed([tree.path("a.py")])
-    assert [each.name for each in tree.index.used("os", "", near)] == ["walk"]
-    put({"b/c.py": "class One: ...\n"})
-    assert tree.index.declared(tree.path("b/c.py")) == (), "until it is read again"
-    assert [each.name for each in tree.settle().index.declared(tree.path("b/c.py"))] == ["One"]
-
-
-def test_declarations_are_not_kept_where_nobody_asks_for_names(put):
-    tree = Tree(put({"a.py": "import os\nos.walk()\n"}), analysed_names=False).settle()
-    assert tree.index.declared(tree.path("a.py")) == ()
-    assert tree.index.used("os", "", tree.path("b.py")) == []
-
-
 def test_changed_files_are_read_next(put):
     folder = put({f"m{n}.py": f"def f{n}(): pass\n" for n in range(5)})
     tree = Tree(folder).settle()

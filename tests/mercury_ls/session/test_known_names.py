@@ -6,7 +6,7 @@ import pytest
 
 from mercury_engine.api import Members
 from mercury_engine.fake import FakeEngine
-from mercury_ls.names.known import Name, NameList
+from mercury_ls.names.known import NameList
 from mercury_ls.names.members import NameSources
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.session import InlineRequest
@@ -31,7 +31,7 @@ class Analyser:
         self.closed = False
 
     async def ask(self, ask):
-        return NameList((Name("join"), Name("split")))
+        return NameList(("join", "split"))
 
     async def close(self):
         self.closed = True
@@ -68,7 +68,7 @@ async def test_first_request_at_place_has_no_names_and_next_has_them(session, en
     assert engine.gap.members == ()
     await session.questions.names.settled()
     await ask(session, "x = path.s")
-    assert engine.gap.members[0] == Members("", ("split",), (0,))
+    assert engine.gap.members[0] == Members("", ("split",))
 
 
 @pytest.mark.parametrize("invoked", [False, True])
@@ -78,7 +78,7 @@ async def test_nearby_names_are_learned_while_nobody_types(session, engine, invo
     session.idle.look_ahead()
     await session.questions.names.settled()
     await ask(session, "def f(path):\n    x = ", invoked=invoked)
-    assert engine.gap.members == (Members("path", ("join", "split"), (0, 0)),)
+    assert engine.gap.members == (Members("path", ("join", "split")),)
 
 
 async def test_other_rules_make_what_is_known_unknown_and_the_analyser_ends(session):

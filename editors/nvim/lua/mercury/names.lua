@@ -3,7 +3,7 @@ local client_of = require("mercury.client")
 
 local M = {}
 
-local COMPLETION, SIGNATURE = "textDocument/completion", "textDocument/signatureHelp"
+local COMPLETION = "textDocument/completion"
 local INVOKED = 1
 local TEXT = 1
 local NO_NAMES = { [TEXT] = true, [14] = true, [15] = true } -- 14: keywords, 15: snippets
@@ -42,21 +42,6 @@ local function add_names(found, result)
   end
 end
 
--- Adds the parameters of a call: their labels are texts, or where these stand in the label of all.
-local function add_parameters(found, result)
-  found.signature = found.signature or { parameters = {} }
-  for _, signature in ipairs(list(result.signatures)) do
-    for _, parameter in ipairs(list(signature.parameters)) do
-      local from, to = unpack(vim.tbl_map(function(place)
-        return vim.str_byteindex(signature.label, "utf-16", place, false)
-      end, list(parameter.label)))
-      table.insert(found.signature.parameters, text(parameter.label) or signature.label:sub(from + 1, to))
-    end
-  end
-end
-
-local ADD = { [COMPLETION] = add_names, [SIGNATURE] = add_parameters }
-
 -- The buffer in which a client has this version of a document; none where the text has changed since.
 local function buffer_of(client, document)
   for buf in pairs(client.attached_buffers) do
@@ -67,16 +52,16 @@ local function buffer_of(client, document)
 end
 
 -- The other clients that can answer.
-local function others(buf, method)
+local function others(buf)
   return vim.tbl_filter(function(client)
     return not vim.list_contains(client_of.names, client.name)
-  end, vim.lsp.get_clients({ bufnr = buf, method = method }))
+  end, vim.lsp.get_clients({ bufnr = buf, method = COMPLETION }))
 end
 
 -- Asks all at once. `finished` is called once, with what is known when all have answered or the time is up; with nil
 -- where all that were asked have failed.
-local function ask(method, buf, params_for, milliseconds, finished)
-  local asked = others(buf, method)
+local function ask(buf, params_for, milliseconds, finished)
+  local asked = others(buf)
   local found = { items = {}, isIncomplete = #asked == 0 }
   local waiting, left, is_known = {}, #asked, #asked == 0
   local timer = assert(vim.uv.new_timer())
@@ -94,7 +79,7 @@ local function ask(method, buf, params_for, milliseconds, finished)
 
   local function answered(client, is_good, result)
     waiting[client], left = nil, left - 1
-    is_good = is_good and pcall(ADD[method], found, result)
+    is_good = is_good and pcall(add_names, found, result)
     is_known, found.isIncomplete = is_known or is_good, found.isIncomplete or not is_good
     if left == 0 then
       finish()
@@ -107,7 +92,7 @@ local function ask(method, buf, params_for, milliseconds, finished)
   end))
   for _, client in ipairs(asked) do
     local has_answered = false
-    local ok, id = client:request(method, params_for(client), function(err, result)
+    local ok, id = client:request(COMPLETION, params_for(client), function(err, result)
       has_answered = true
       answered(client, not err and (result == nil or type(result) == "table"), result or {})
     end, buf)
@@ -136,12 +121,12 @@ function M.answer(_, params, context)
     return {
       textDocument = vim.lsp.util.make_text_document_params(buf),
       position = { line = row, character = vim.str_utfindex(line, other.offset_encoding, column, false) },
-      context = params.signature and { triggerKind = INVOKED, isRetrigger = false } or { triggerKind = INVOKED },
+      context = { triggerKind = INVOKED },
     }
   end
 
   local thread, is_over, found = coroutine.running(), false, nil
-  ask(params.signature and SIGNATURE or COMPLETION, buf, params_for, params.timeoutMs, function(result)
+  ask(buf, params_for, params.timeoutMs, function(result)
     is_over, found = true, result
     if coroutine.status(thread) == "suspended" then
       assert(coroutine.resume(thread))
