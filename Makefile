@@ -28,6 +28,7 @@ help:
 	@echo "make fix     format, and repair what the linter can"
 	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in four minutes"
 	@echo "make release  build what a tag publishes, and try each artefact in an empty environment"
+	@echo "python house.py [FOLDER]  say of each file in a sentence what it holds"
 	@echo "make clean   remove the environment and caches"
 
 $(BASE): pyproject.toml models/quicksilver/pyproject.toml

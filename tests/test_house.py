@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from house import ROOT, about, folders, modules, sentence
 from mercury_ls.code.languages import LANGUAGES
-from tests.house import ROOT, about, folders, modules, sentence
 
 README = ROOT / "README.md"
 PICTURE = ROOT / "docs/picture.svg"
@@ -49,7 +49,7 @@ def tracked(*patterns: str) -> list[Path]:
 
 @pytest.mark.parametrize("folder", folders(), ids=named)
 def test_folder_says_what_it_holds(folder):
-    assert len(about(folder)) > 10, "one sentence in its __init__.py, or in tests/house.py below bench"
+    assert len(about(folder)) > 10, "one sentence in its __init__.py, or in house.py below bench"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)

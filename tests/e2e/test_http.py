@@ -10,8 +10,8 @@ import urllib.request
 
 import pytest
 
+from house import ROOT
 from tests.e2e.environment import COMMAND, home
-from tests.house import ROOT
 
 pytestmark = pytest.mark.slow
 

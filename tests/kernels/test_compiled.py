@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("triton")
 
+from house import ROOT
 from mercury_kernels.compiled import CAPABILITIES, Compiled
-from tests.house import ROOT
 
 ATTENTIONS = ["attend_kernel", "attend_kernel"]
 """With all columns in one program, and split; a layer has one of them."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import ROOT
+from house import ROOT
 from tests.scripts import check_script
 
 SCRIPTS = ROOT / "kernels/gpu"

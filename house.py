@@ -1,4 +1,4 @@
-"""Every file with its own first sentence: `python -m tests.house [FOLDER …]` prints them."""
+"""Every file with its own first sentence: `python house.py [FOLDER …]` prints them."""
 
 import ast
 import re
@@ -6,9 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["ROOT", "about", "folders", "modules", "sentence"]
-
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent
 
 PACKAGES = (
     "mercury_ls",
