@@ -18,11 +18,9 @@ from mercury_engine.api import (
     Members,
 )
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
 from mercury_ls.code.lexemes import line_break
 from mercury_ls.code.private import hides, shown, without_quotes
-from mercury_ls.completion import tables
 from mercury_ls.completion.budgets import USUAL_BAR
 from mercury_ls.completion.context import ContextBudget, Related, window
 from mercury_ls.completion.deadline import Deadline
@@ -137,9 +135,6 @@ def alternative(question: Question, number: int) -> Question:
 
 async def _improving(question: Question, target: Target, engine: Filling, deadline: Deadline) -> AsyncGenerator[Answer]:
     answer = NO_DRAFT
-    if offer := _row_of_table(question, target):
-        yield Answer(offers=(offer,), source="table", final=True)
-        return
     for span in _targets(question, target):
         async with aclosing(_attempts(question, span, engine, deadline)) as answers:
             async for answer in answers:
@@ -169,18 +164,6 @@ async def _attempts(question: Question, span: Target, engine: Filling, deadline:
                 yield answer
         if is_shown or not (_goes_on(question, answer, seed - question.seed) and deadline.left):
             return
-
-
-def _row_of_table(question: Question, span: Target) -> Offer | None:
-    """What the rows above the cursor say, for which no model is needed."""
-    snapshot = question.snapshot
-    number = snapshot.line_of(span.start)
-    if question.seed or question.bar > tables.RIGHT:
-        return None
-    above = (snapshot.line(at) for at in range(number - 1, -1, -1))
-    rest = tables.rest_of_row(snapshot.text[snapshot.line_start(number) : span.start], above)
-    edit = polish(snapshot, span, rest, question.history) if rest else None
-    return Offer((edit,), tables.RIGHT, {edit.uri: snapshot}) if isinstance(edit, TextEdit) else None
 
 
 def _beginning(text: str, *, block: bool, is_last: bool) -> str:

@@ -197,7 +197,6 @@ class Session:
                 self._show(generation, answer.offers)
             elif generation and generation.is_over and generation.answer.unread and request.selected is None:
                 self._follow(self._ask_until_read(generation, place))
-        source = source if answer.source == "model" else answer.source
         yield self._decided(request, replace(answer, source=source, final=True), began)
 
     async def _refusal(self, request: InlineRequest) -> str:

@@ -202,16 +202,6 @@ async def test_unlikely_answer_is_not_searched_for_others():
     await check_search(SaysInTurn("return x return", "pass", p=0.1), "", 1, effort="high")
 
 
-async def test_row_of_a_table_needs_no_model():
-    rows = "".join(f"    State.{name}: '{name.lower()}',\n" for name in ("IDLE", "FULL", "DONE"))
-    drawn = f"NAMES = {{\n{rows}    State.BROKEN: $0\n}}\n"
-    engine = SaysInTurn("None,", "'no'")
-    answer = await last(question_of(drawn, bar=0.78), engine)
-    assert ([offer.edit.text for offer in answer.offers], answer.source, engine.asked) == (["'broken',"], "table", 0)
-    answer = await last(question_of(drawn, bar=0.9), engine)
-    assert (answer.offers, engine.asked) == ((), 1)
-
-
 MEMBERS = Members("", ("load", BODY[0][:8]))
 
 
