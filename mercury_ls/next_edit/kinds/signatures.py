@@ -2,6 +2,11 @@
 
 All of that is one difference between the parameters as they were and as they are: it says which argument of a call is
 given to which parameter, and so where each has to stand now.
+
+After `def area(w, h)` became `def area(h, w, unit)`, the call `area(2, 3)` becomes `area(3, 2, unit)` where a variable
+`unit` is in scope, or gets what the user has just added to another call; else the offer names the call that still needs
+an argument. Methods that override a changed one keep their own parameters. A call follows only if an import, an
+annotation or a constructor states what it calls: a name alone states nothing, and the offer says so.
 """
 
 import re

@@ -1,4 +1,16 @@
-"""Rename: a name became another; wherever the old one refers to the same symbol, it follows, in other files as well."""
+"""Rename: a name became another; wherever the old one refers to the same symbol, it follows, in other files as well.
+
+A rename is certain if the user renamed the declaration, which `declared.py` tells. After `def area(w)` of `class Box`
+became `def surface(w)`, `uses.py` answers one of three for each `.area` in the indexed files that contain the name:
+
+* `box.area(2)` below `box = Box()` is the same, and so is an override: it changes. All of these form one offer, and no
+  other rule and no model may replace the old name anywhere.
+* `circle.area` of another class is another: it stays.
+* `shape.area` of an unknown type stays as well, and `unjudged.py` counts and names it in the offer.
+
+Comments and docstrings that name the symbol as code follow (`documented.py`). If `surface` exists in that scope
+already, there is no offer (`clash.py`).
+"""
 
 from mercury_ls.next_edit.kinds.rename.find import find as find
 from mercury_ls.next_edit.kinds.rename.rule import label as label
