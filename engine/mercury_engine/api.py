@@ -331,7 +331,8 @@ class EngineInfo(Struct, frozen=True):
     `calibrated`: whether `p_accept` was fitted to this model. `bar`: how likely a completion whose probabilities are
     told has to be to be shown to a user who types.
     `address`: of the program that prompts are sent to, "" if they stay in this process. `strong`: whether its answers
-    may be as long as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown.
+    may be as long as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown;
+    with `starts` it ends behind a word, and is judged for itself.
     `metered`: whether an answer may cost money. `reads_per_second`: the tokens of a prompt, 0 if unknown.
     `awaited_tokens`: those that an answer at a new place waits for, 0 for all. `first_line_ms`: until the first line
     there, 0 if unknown. `prompts` counts the tokens of prompts so far: `reused`, `awaited`, and read `ahead`.
@@ -355,6 +356,7 @@ class EngineInfo(Struct, frozen=True):
     address: str = ""
     strong: bool = False
     grows: bool = False
+    starts: bool = False
     metered: bool = False
     reads_per_second: float = 0.0
     first_line_ms: float = 0.0

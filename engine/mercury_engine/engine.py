@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Engine, EngineInfo, Gap, Opinions, Proposals, Regions, Rewrites
-from mercury_engine.decode.answer import GapAnswer, Presentation
+from mercury_engine.decode.answer import NOTHING, GapAnswer, Presentation
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
 from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.confidence import Calibration, read_calibration
@@ -185,6 +185,8 @@ class MercuryEngine(Engine):
             bytes=self._weights + self._sessions.bytes,
             bar=self._presentation.calibration.bar,
             judges=True,
+            grows=True,
+            starts=True,
             rewrites=runtime.config.edits,
             places=places(self._decoder.pace) if runtime.config.edits else 0,
             reads_per_second=round(self._decoder.pace.per_second, 1),
@@ -210,9 +212,9 @@ class MercuryEngine(Engine):
 
         try:
             while self._has_time(gap.deadline_ms, started) and (yield from until_pause(passes)):
-                shown = self._shown(search, gap, frames)
+                shown = self._shown(search, gap, frames, final=False)
                 yield draft()
-            shown = self._shown(search, gap, frames)
+            shown = self._shown(search, gap, frames, final=True)
             yield draft(final=True)
         finally:
             place.remember(self._past_answer(search, gap))
@@ -381,10 +383,15 @@ class MercuryEngine(Engine):
                 return [DraftSource("previous", [*self._decoder.tokenizer.encode(part + tail), *end])]
         return []
 
-    def _shown(self, search: Search, gap: Gap, frames: Frames | None) -> Draft:
+    def _shown(self, search: Search, gap: Gap, frames: Frames | None, *, final: bool) -> Draft:
+        """Until the final one, what will not change any more; who watches sees drafts of the rest too."""
         best = search.best
         presenting = self._presenting(gap)
-        draft = presenting.show(best.answer, best.decoded(), search.departure, best.options.names, gap.bar)
+        if frames is not None or final:
+            decoded = best.decoded()
+        else:
+            decoded = presenting.settled(best.answer) if search.is_settled else NOTHING
+        draft = presenting.show(best.answer, decoded, search.departure, best.options.names, gap.bar)
         if frames is None:
             return draft
         typed = best.answer.part.encode("utf-8", "replace")

@@ -63,11 +63,12 @@ class Filling(Protocol):
 class Question(Struct, frozen=True, kw_only=True):
     """Everything that a suggestion depends on; the engine `fills` gaps, `rewrites` regions, so many small `places` at
     once, or `judges` proposals in time, `strong` says that it is asked for several lines wherever they fit, `slow`
-    that it is asked by hand alone, `grows` that its drafts only ever get longer; `slots` is for those who watch the
-    draft, `judge` says how likely answers are to be kept, `missed` that the user just typed something else than the
-    last one, `most_tokens` how long a suggestion may become, `alternatives` how many answers it may have. If it is
-    `persistent`, another answer is asked for where one has to be discarded, and the next line where a line is
-    complete. The `blind_bar` is for answers whose model tells no probabilities.
+    that it is asked by hand alone, `grows` that its drafts only ever get longer, `starts` that these may be shown as
+    they are; `slots` is for those who watch the draft, `judge` says how likely answers are to be kept, `missed` that
+    the user just typed something else than the last one, `most_tokens` how long a suggestion may become,
+    `alternatives` how many answers it may have. If it is `persistent`, another answer is asked for where one has to be
+    discarded, and the next line where a line is complete. The `blind_bar` is for answers whose model tells no
+    probabilities.
     """
 
     snapshot: Snapshot
@@ -92,6 +93,7 @@ class Question(Struct, frozen=True, kw_only=True):
     strong: bool = False
     slow: bool = False
     grows: bool = False
+    starts: bool = False
     slots: bool = False
     judge: Judge = UNTAUGHT
     missed: bool = False
@@ -250,7 +252,7 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     )
     if not draft.step:
         return replace(answer, silence=READING.format(counted(draft.unread, "token")) if draft.unread else LATE)
-    if question.grows and not draft.complete:
+    if question.grows and not (question.starts or draft.complete):
         draft = replace(draft, text=_beginning(draft.text, block=span.block, is_last=draft.final))
     if question.hides and MASK.search(draft.text):
         return replace(answer, silence="it repeats a private key, which the model was not shown")

@@ -127,7 +127,8 @@ class Questions:
             judges=info is not None and judges_in_time(info),
             strong=info is not None and info.strong,
             slow=info is not None and not (info.follows_typing or settings.engine.deadline_ms),
-            grows=info is not None and info.grows,
+            grows=info is not None and info.grows and not (info.starts and invoked),
+            starts=info is not None and info.starts,
             most_tokens=budgets.tokens,
             persistent=invoked and info is not None and not info.metered,
         )

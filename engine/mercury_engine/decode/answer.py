@@ -32,6 +32,9 @@ class DecodedAnswer(Struct, frozen=True):
         return DecodedAnswer(self.ids[:count], self.probabilities[:count], False)
 
 
+NOTHING = DecodedAnswer((), (), complete=False)
+
+
 class GapAnswer:
     """Grows token by token until it ends, its line ends unless it is a `block`, code outside of it follows, it loops,
     or it reaches the limit.
@@ -130,6 +133,13 @@ class Presentation(Struct, frozen=True):
             return max(likely, key=lambda start: start.p_accept * len(start.text))
         count = max(least, self._whole_words(decoded.ids, confident(decoded.probabilities, min(bar, UNSURE))))
         return self._fill(answer, decoded.start(count))
+
+    def settled(self, answer: GapAnswer) -> DecodedAnswer:
+        """The committed tokens up to the last word, which may go on."""
+        decoded, spelled = answer.decoded(), self.tokenizer.token_bytes
+        if answer.done or not decoded.ids or not splits_word(spelled[decoded.ids[-1]], b"_"):
+            return decoded
+        return decoded.start(self._whole_words(decoded.ids, len(decoded.ids) - 1))
 
     def starts(self, answer: GapAnswer, decoded: DecodedAnswer, least: int) -> Iterator[Draft]:
         """The whole answer, and its starts of whole words and at least `least` tokens, longest first."""

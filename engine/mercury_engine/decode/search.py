@@ -37,13 +37,14 @@ class Search:
     seed gives another answer.
 
     `departure`: how many tokens an alternative needs to differ from the first answer; these are always shown. If it is
-    `thorough`, the answer begins with the likeliest line.
+    `thorough`, the answer begins with the likeliest line. Once it `is_settled`, the best answer only grows.
     """
 
     def __init__(self, tokenizer: Tokenizer, start: Start, *, thorough: bool = False) -> None:
         self.best = start(one_line=thorough)
         self._thorough = thorough
         self.departure = 0
+        self.is_settled = False
         self._tokenizer = tokenizer
         self._start = start
 
@@ -52,6 +53,7 @@ class Search:
         if self._thorough:
             yield from self._find_first_line()
             yield
+        self.is_settled = not seed
         yield from explore(self.best)
         if not seed:
             return
@@ -61,6 +63,7 @@ class Search:
         yield
         self.best = self._departing(forced)
         self.departure = len(forced.ids)
+        self.is_settled = True
         yield from explore(self.best)
 
     def _find_first_line(self) -> Passes[None]:

@@ -1,5 +1,6 @@
 """An answer ends where it should, and what is shown is whole words of a text that is sure enough."""
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -37,6 +38,23 @@ def test_answer_ends_at_its_end_its_line_or_its_limit():
 def test_begun_word_is_spelled_and_not_shown():
     found = shown("th = 1", part="wid")
     assert (found.text, found.complete) == ("th = 1", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "settled"),
+    [
+        ("self.width", "self"),
+        ("print(a", "print("),
+        ("print(a)", "print(a)"),
+        ("return ", "return "),
+        ("wid", ""),
+        ("ж", ""),
+    ],
+)
+def test_last_word_is_settled_once_something_follows(text, settled):
+    presentation = Presentation(TOKENIZER, Calibration(), 0.3)
+    assert TOKENIZER.decode(presentation.settled(answer(text)).ids) == settled
+    assert TOKENIZER.decode(presentation.settled(answer(text, ended=True)).ids[:-1]) == text
 
 
 def test_line_is_shown_without_its_end():

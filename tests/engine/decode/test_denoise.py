@@ -1,5 +1,7 @@
 """Decoding by any mixture of actions says what plain autoregression of the same weights says."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mercury_engine.api import Draft
-from mercury_engine.decode.confidence import Calibration
+from mercury_engine.decode.confidence import Calibration, splits_word
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.ending import indentation, inside, once
 from mercury_engine.model.torch_runtime import TorchRuntime
@@ -169,6 +171,19 @@ def test_drafts_end_in_one_final_and_never_show_a_special_token(asked, effort, s
         assert not any(special in draft.text for special in SPECIALS)
         assert "\ufffd" not in draft.text
         assert 0 <= draft.p_accept <= 1
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(gaps, st.sampled_from(["low", "high"]), st.integers(0, 2), st.sampled_from([0.0, 0.3]), st.booleans())
+def test_drafts_only_grow_and_end_behind_words(asked, effort, seed, bar, invoked):
+    asked = replace(asked, effort=effort, seed=seed, invoked=invoked)
+    *drafts, last = [draft.text for draft in engine(random_runtime(), bar=bar).fill(asked)]
+    for earlier, later in pairwise(drafts):
+        assert later.startswith(earlier)
+        assert not splits_word(earlier.encode(), later[len(earlier) :].encode())
+    is_cut = drafts and drafts[-1].startswith(last)  # what goes round in circles, or out of the block
+    assert not drafts or is_cut or last.startswith(drafts[-1])
 
 
 class Counting(TorchRuntime):

@@ -260,6 +260,69 @@ async def test_going_back_over_a_typo_shows_the_old_answer_and_asks_nobody(desk,
     assert len(desk.pens) == 1
 
 
+@pytest.fixture
+async def quick():
+    """Somebody who types beside a model that judges each start for itself."""
+    made = Typist(Desk(replace(STRONG, starts=True, calibrated=True)), SuggestSettings(ahead="off"))
+    yield made
+    await made.session.end()
+
+
+async def test_start_of_a_line_is_shown_before_its_end_and_grows(quick):
+    quick.open("x = $0\n")
+    asked = await quick.ask()
+    (pen,) = quick.desk.pens
+    pen.write("compute(", p=0.6)
+    await settled()
+    assert not asked.done()
+    pen.write("compute(")
+    await settled()
+    assert texts(asked) == ["compute("]
+    pen.write("compute(y)", final=True)
+    await settled()
+    assert quick.grew == [URI]
+    assert texts(await quick.ask()) == ["compute(y)"]
+    assert len(quick.desk.pens) == 1
+
+
+async def test_start_that_is_typed_on_goes_on(quick):
+    quick.open("x = $0\n")
+    await quick.ask()
+    (pen,) = quick.desk.pens
+    pen.write("compute(")
+    await settled()
+    quick.type("comp")
+    assert texts(await quick.ask()) == ["ute("]
+    pen.write("compute(y)", final=True)
+    await settled()
+    assert texts(await quick.ask()) == ["ute(y)"]
+    quick.type("a")
+    await quick.ask()
+    assert len(quick.desk.pens) == 2
+
+
+async def test_start_that_is_contradicted_stops_the_model(quick):
+    quick.open("x = $0\n")
+    await quick.ask()
+    quick.desk.pens[0].write("compute(")
+    await settled()
+    quick.type("d")
+    await settled()
+    assert quick.desk.pens[0].is_closed
+
+
+async def test_who_asks_by_hand_waits_for_all_of_the_answer(quick):
+    quick.open("x = $0\n")
+    asked = await quick.ask(invoked=True)
+    (pen,) = quick.desk.pens
+    pen.write("compute(")
+    await settled()
+    assert not asked.done()
+    pen.write("compute(y)", final=True)
+    await asyncio.wait([asked])
+    assert texts(asked) == ["compute(y)"]
+
+
 async def test_half_written_line_is_asked_for_anew(desk, typist):
     typist.open("x = $0\n")
     await typist.ask()
