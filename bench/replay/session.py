@@ -114,13 +114,31 @@ class Rejected(_At, tag="reject", kw_only=True):
     id: str
 
 
+class Expected(_At, tag="expect", kw_only=True):
+    """What the person did next, where a recording stops; a replay ends there too."""
+
+
 class Ended(_At, tag="end", kw_only=True):
     """The digest of each document at the end, or when it was closed."""
 
     sha256: dict[str, str]
 
 
-Event = Opened | Changed | Cursor | Focused | Saved | Closed | Marked | Asked | Answered | Accepted | Rejected | Ended
+Event = (
+    Opened
+    | Changed
+    | Cursor
+    | Focused
+    | Saved
+    | Closed
+    | Marked
+    | Asked
+    | Answered
+    | Accepted
+    | Rejected
+    | Expected
+    | Ended
+)
 _line = msgspec.json.Decoder(Header | Event)
 
 

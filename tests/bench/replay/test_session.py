@@ -49,6 +49,14 @@ def test_written_session_is_read_again(tmp_path):
     assert session.events[-1].sha256 == {"0": hashlib.sha256("a😀x\nc\n".encode()).hexdigest()}
 
 
+def test_recording_may_say_what_came_after_it(tmp_path):
+    session, path = ended(Header(v=1), [OPENED], "one"), tmp_path / "one.jsonl"
+    write(session, path)
+    *lines, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines, b'{"t":0,"ev":"expect","d":0,"edits":[[0,0,0,1,"x"]]}\n', last]))
+    assert [type(event).__name__ for event in read(path).events] == ["Opened", "Expected", "Ended"]
+
+
 @pytest.mark.parametrize(
     ("events", "problem"),
     [
