@@ -111,8 +111,9 @@ class Client:
         self._reading.cancel()
 
 
-def capabilities() -> dict[str, Any]:
-    """The capabilities of Neovim 0.12, as far as this server reads them, and those for drafts and status."""
+def capabilities(*, grows: bool) -> dict[str, Any]:
+    """The capabilities of Neovim 0.12, as far as this server reads them, and whether it is told when an answer
+    `grows`."""
     return {
         "general": {"positionEncodings": ["utf-8", "utf-16", "utf-32"]},
         "textDocument": {
@@ -121,13 +122,18 @@ def capabilities() -> dict[str, Any]:
         },
         "window": {"workDoneProgress": True},
         "workspace": {"configuration": True, "workspaceFolders": True},
-        "experimental": {"mercury": {"grows": True}},
+        "experimental": {"mercury": {"grows": grows}},
     }
 
 
 @asynccontextmanager
 async def running(
-    root: Path, options: dict[str, Any] | None = None, command: Sequence[str] = COMMAND, **environment: str
+    root: Path,
+    options: dict[str, Any] | None = None,
+    command: Sequence[str] = COMMAND,
+    *,
+    grows: bool = True,
+    **environment: str,
 ) -> AsyncIterator[Client]:
     """A started and initialized server for the project at `root`, whose counts are not recorded as the user's."""
     process = await asyncio.create_subprocess_exec(
@@ -139,7 +145,7 @@ async def running(
     )
     client = Client(process)
     try:
-        client.offers = (await client.request("initialize", initialize(root, options)))["capabilities"]
+        client.offers = (await client.request("initialize", initialize(root, options, grows=grows)))["capabilities"]
         client.notify("initialized", {})
         yield client
         await client.close()
@@ -149,11 +155,11 @@ async def running(
             await process.wait()
 
 
-def initialize(root: Path, options: dict[str, Any] | None = None) -> dict[str, Any]:
+def initialize(root: Path, options: dict[str, Any] | None = None, *, grows: bool = True) -> dict[str, Any]:
     return {
         "processId": os.getpid(),
         "rootUri": root.as_uri(),
-        "capabilities": capabilities(),
+        "capabilities": capabilities(grows=grows),
         "workspaceFolders": [{"uri": root.as_uri(), "name": root.name}],
         "initializationOptions": options or {},
     }

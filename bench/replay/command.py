@@ -75,7 +75,7 @@ async def everything(
     for session in shown("sessions", sessions):
         with TemporaryDirectory() as folder:
             root = project(session, Path(folder).resolve())
-            async with running(root, **environment) as client:
+            async with running(root, grows=habits.grows, **environment) as client:
                 await is_ready(client)
                 async with measured(client.process.pid) as server, measured(engine_pid(runtime), engine):
                     player = Player(client, habits, session, root, ReplayPace(speed))

@@ -13,7 +13,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     A `modal` editor is typed into in insert mode, which is left before moving elsewhere, and requests next edits on
     leaving it and after changes in normal mode; any other does so after each change. It does so `next_edit_ms`
     later, or `next_edit_word_ms` after a letter. A change cancels previous and pending requests; for a client that
-    `insists` only typing cancels, and only requests already sent.
+    `insists` only typing cancels, and only requests already sent. One that is told when an answer `grows` asks again.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     next_edit_ms: float
     next_edit_word_ms: float
     insists: bool = False
+    grows: bool = False
 
 
 NEOVIM = Habits(
@@ -47,6 +48,7 @@ HABITS = (
         source="bench/wire/neovim-0.12-plugin.jsonl, and cancels and next edits from editors/nvim/lua/mercury",
         inline_ms=25,
         cancels="request",
+        grows=True,
     ),
     replace(
         NEOVIM,
@@ -65,6 +67,7 @@ HABITS = (
         next_edit="mercury/nextEdit",
         next_edit_ms=100,
         next_edit_word_ms=400,
+        grows=True,
     ),
 )
 CLIENTS = {each.name: each for each in HABITS}

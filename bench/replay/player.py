@@ -108,7 +108,8 @@ class Player:
         self._timers: dict[str, float] = {}
         self._pending: dict[str, int] = {}
         self._drafts: dict[str, Exchange] = {}
-        self._offers: set[str] = set()
+        self._offers: dict[str, int] = {}
+        """The first number of each among those shown, by its name."""
         self._cold: set[int] = set()
         self._asked_line: dict[int, int] = {}
         self._inserting = False
@@ -117,7 +118,11 @@ class Player:
 
     async def play(self, cap_ms: float | None) -> None:
         """Play the session and wait for the last answers."""
-        await self.perform(script(self._session, self.habits.modal, cap_ms))
+        listening = asyncio.create_task(self._listen())
+        try:
+            await self.perform(script(self._session, self.habits.modal, cap_ms))
+        finally:
+            listening.cancel()
 
     async def perform(self, events: Iterable[tuple[float, Event | Left]]) -> None:
         for moment, event in events:
@@ -296,18 +301,20 @@ class Player:
         self._cancel(self.habits.next_edit)
         self._ask(self.habits.next_edit, {"context": {"triggerKind": AUTOMATIC}})
 
-    def _ask(self, method: str, params: dict[str, Any]) -> None:
+    def _ask(self, method: str, params: dict[str, Any], *, again: bool = False) -> None:
+        """Ask; who is told that an answer has grown asks `again`, which is no request of the user's."""
         d = self._d
         if d not in self._texts.open:
             return
         self._send_all()
         uri, snapshot = self._uri(d), self._texts.documents[d].snapshot()
         line, character = snapshot.position(self._cursor, self._unit)
-        token = f"replay-{len(self.asked)}"
+        token = f"replay-{len(self._drafts)}"
         named = {"uri": uri} if method == INLINE else {"uri": uri, "version": self.client.versions[uri]}
         place = {"textDocument": named, "position": {"line": line, "character": character}}
         asked = Exchange(method, time.perf_counter(), self._is_cold(d, line))
-        self.asked.append(asked)
+        if not again:
+            self.asked.append(asked)
         self._drafts[token] = asked
         id, answer = self.client.ask(method, {**place, **params, "partialResultToken": token})
         self._pending[method] = id
@@ -347,11 +354,26 @@ class Player:
         if not asked.is_shown:
             asked.silence = asked.silence or SUPERSEDED
 
+    async def _listen(self) -> None:
+        while True:
+            self._heard(await self.client.notifications.get())
+
     def _read_drafts(self) -> None:
         while not self.client.notifications.empty():
-            message = self.client.notifications.get_nowait()
-            if message["method"] == "$/progress" and (asked := self._drafts.get(message["params"]["token"])):
-                _drafted(asked, message["params"]["value"], message["received"])
+            self._heard(self.client.notifications.get_nowait())
+
+    def _heard(self, message: dict[str, Any]) -> None:
+        params = message["params"]
+        if message["method"] == "$/progress" and (asked := self._drafts.get(params["token"])):
+            _drafted(asked, params["value"], message["received"])
+        elif message["method"] == "mercury/didGrow":
+            self._grown(params["uri"])
+
+    def _grown(self, uri: str) -> None:
+        """Who has typed on asks anyway."""
+        is_here = self._d in self._texts.open and self._uri(self._d) == uri
+        if is_here and not (INLINE in self._pending or INLINE in self._timers):
+            self._ask(INLINE, {"context": {"triggerKind": AUTOMATIC}}, again=True)
 
     def _take(self, asked: Exchange, result: Any, d: int) -> None:
         """Keep the part of the answer that is shown: nothing if the buffer has moved on."""
@@ -363,11 +385,14 @@ class Player:
             asked.silence = "came too late for what was typed"
             return
         asked.is_shown, asked.silence = True, ""
-        if (name := _name_of(result)) in self._offers:
-            asked.is_repeated = True
+        number = self._offers.get(name := _name_of(result))
+        if number is None:
+            self._offers[name] = len(self.shown)
+            self.shown += [Shown(asked.method, self._log[d], offer) for offer in offers]
             return
-        self._offers.add(name)
-        self.shown += [Shown(asked.method, self._log[d], offer) for offer in offers]
+        asked.is_repeated = True
+        if asked.method == INLINE and self.shown[number].offer.after == offers[0].after:
+            self.shown[number] = Shown(INLINE, self._log[d], offers[0])
 
     def _offered(self, method: str, result: Any, d: int) -> Iterator[ShownOffer]:
         """Ranges refer to the text as last sent; edits of other documents are not followed."""

@@ -1,6 +1,7 @@
 """A language server of known delays, for tests of whoever measures one: notes by its own clock when it read and wrote.
 
-It is told the milliseconds of each answer in turn, a negative one for never, and says `text` at the cursor every time.
+It is told the milliseconds of each answer in turn, a negative one for never, and says `text` at the cursor every time;
+of `a…ab` first the beginning, and that it has grown.
 """
 
 import asyncio
@@ -25,7 +26,9 @@ async def serve(notes, delays: list[float], text: str) -> None:
             running[params["id"]].cancel()
             send({"id": params["id"], "error": {"code": -32800, "message": "cancelled"}})
         elif method == "textDocument/inlineCompletion":
-            answer = late(message, read, delays[asked % len(delays)], text, notes)
+            said, *more = text.split("…")[asked:] or [text]
+            name = "grown" if "…" in text else str(message["id"])
+            answer = late(message, read, delays[asked % len(delays)], said, notes, name, grows=bool(more))
             running[message["id"]] = asyncio.create_task(answer)
             asked += 1
         elif method == "exit":
@@ -43,16 +46,18 @@ async def received(reader: asyncio.StreamReader):
     return json.loads(await reader.readexactly(length)) if length else None
 
 
-async def late(message, read: float, milliseconds: float, text: str, notes) -> None:
+async def late(message, read: float, milliseconds: float, text: str, notes, name: str, *, grows: bool) -> None:
     await asyncio.sleep(milliseconds / 1000 if milliseconds >= 0 else 3600)
     here = message["params"]["position"]
-    command = {"title": "", "command": "accept", "arguments": [str(message["id"])]}
+    command = {"title": "", "command": "accept", "arguments": [name]}
     draft = {"kind": "draft", "step": 1, "tokens": 2, "text": text, "silence": "", "source": "model", "final": True}
     send({"method": "$/progress", "params": {"token": message["params"]["partialResultToken"], "value": draft}})
     item = {"insertText": text, "range": {"start": here, "end": here}, "command": command}
     wrote = time.perf_counter()
     send({"id": message["id"], "result": {"items": [item]}})
     note(notes, method=message["method"], params=message["params"], ms=(wrote - read) * 1000)
+    if grows:
+        send({"method": "mercury/didGrow", "params": {"uri": message["params"]["textDocument"]["uri"]}})
 
 
 def send(message) -> None:

@@ -36,12 +36,14 @@ def typed(text: str, gap: int, before: str = TEXT, t: int = 1000) -> RecordedSes
     return ended(Header(v=1), events, "typed")
 
 
-async def play(folder: Path, session: RecordedSession, client: str, delays: list[float], text: str = "1") -> tuple:
+async def play(
+    folder: Path, session: RecordedSession, client: str, delays: list[float], text: str = "1", speed: float = math.inf
+) -> tuple:
     """The player after the session, and what the server has noted."""
     journal = folder / "journal.jsonl"
     command = [sys.executable, STAND_IN, str(journal), json.dumps(delays), text]
     async with running(folder, command=command) as server:
-        player = Player(server, CLIENTS[client], session, folder, ReplayPace(math.inf))
+        player = Player(server, CLIENTS[client], session, folder, ReplayPace(speed))
         await player.play(None)
     return player, [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
 
@@ -112,6 +114,14 @@ async def test_typed_suggestion_is_found_and_counted(tmp_path):
     # The first of three offers comes true; the two others say "23" where "3" and nothing came.
     assert (found["shown"], found["typed_as_shown_share"]) == (3, round(1 / 3, 4))
     assert (found["characters_typed"], found["characters_saved"]) == (3, 1)
+
+
+async def test_answer_that_grows_is_asked_for_again_and_counts_as_it_stands_then(tmp_path):
+    player, notes = await play(tmp_path, typed("123", gap=300), "vscode", [0], text="2…23", speed=1)
+    assert [note["params"]["position"]["character"] for note in answers(notes)][:2] == [13, 13]
+    assert [shown.offer.text for shown in player.shown] == ["23"]
+    assert sum(asked.method == INLINE for asked in player.asked) == 3
+    assert figures([played(player)], Usage())["characters_saved"] == 1
 
 
 async def test_unanswered_request_is_lost_and_does_not_end_replay(tmp_path, monkeypatch):
