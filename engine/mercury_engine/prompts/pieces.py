@@ -66,3 +66,11 @@ def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
 def tokens_of(pieces: Iterable[Piece], count: Callable[[str], int]) -> int:
     """How many tokens these are at most."""
     return sum(1 if isinstance(piece, Special) and not isinstance(piece, Mark) else count(piece) for piece in pieces)
+
+
+def split_into(tokens: int) -> str:
+    """What a file does that has lost a special token, as some conversions to GGUF do."""
+    return (
+        f"this file splits it into {tokens} tokens; if the model was trained with it, the conversion is at fault: take "
+        "another, or the published checkpoint"
+    )

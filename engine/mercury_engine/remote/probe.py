@@ -1,8 +1,9 @@
 """What listens at an address: which kind of server, with which models, and whether it really completes."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from mercury_engine.api import PROTOCOL_VERSION, EngineError
 from mercury_engine.prompts.dialects import DIALECTS, dialect_for
 from mercury_engine.prompts.edits import edit_format_for
+from mercury_engine.prompts.pieces import split_into
 from mercury_engine.record import ModelRecord
 from mercury_engine.redaction import ForeignText
 from mercury_engine.remote.access import client_for
@@ -115,7 +117,7 @@ def _chosen(client: HttpClient, server: ProbedServer, chosen: Served, record: Mo
     prompt = next((served.prompt for served in server.models if served.name == chosen.name), "")
     if server.protocol == "llama" and not (prompt or record.protocol or record.prompt):
         server = replace(server, protocol="llama-infill")  # where nobody knows its prompts, llama-server may
-    note = _completion_problem(client, server.protocol, chosen.name)
+    note = server.note or _completion_problem(client, server.protocol, chosen.name)
     return replace(server, completes=not note, note=note)
 
 
@@ -261,13 +263,23 @@ def _number(value: Any) -> int:
 
 def _with_tokens(client: HttpClient, server: ProbedServer, chosen: Served) -> ProbedServer:
     """The dialect by the special tokens that the model really has, where the server tells. Next-edit models have those
-    of the models that they were made of."""
-    if edit_format_for(chosen.name):
-        return server
+    of the models that they were made of; a file that splits them cannot be used."""
+    if form := edit_format_for(chosen.name):
+        return replace(server, note=_split_mark(_pieces(client, chosen.name, form.tokens), form.tokens))
     specials = sorted({token for dialect in DIALECTS for token in dialect.tokens})
-    text = "\n".join(specials)
+    has = set(_pieces(client, chosen.name, specials)) & set(specials)
+    dialect = dialect_for(has, chosen.name) if has else None
+    if dialect is None:
+        return server
+    better = tuple(replace(model, prompt=dialect.name) if model == chosen else model for model in server.models)
+    return replace(server, models=better)
+
+
+def _pieces(client: HttpClient, model: str, marks: Sequence[str]) -> list[str]:
+    """The tokens of these marks, each on a line of its own; none where the server does not tell."""
+    text = "\n".join(marks)
     questions = {
-        "model": chosen.name,
+        "model": model,
         "content": text,
         "add_special": False,
         "parse_special": True,
@@ -280,12 +292,18 @@ def _with_tokens(client: HttpClient, server: ProbedServer, chosen: Served) -> Pr
     body = (_decoded(reply.body) if reply.status == 200 else None) or {}
     pieces = body.get("token_strs") or body.get("tokens")
     texts = (text_at(piece, "piece") or piece for piece in pieces) if isinstance(pieces, list) else ()
-    has = {text for text in texts if isinstance(text, str)} & set(specials)
-    dialect = dialect_for(has, chosen.name) if has else None
-    if dialect is None:
-        return server
-    better = tuple(replace(model, prompt=dialect.name) if model == chosen else model for model in server.models)
-    return replace(server, models=better)
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _split_mark(pieces: Sequence[str], marks: Sequence[str]) -> str:
+    """What is wrong with a file that has not all of these marks as tokens, as far as that is known."""
+    text, ends = "".join(pieces), [*accumulate(map(len, pieces))]
+    for mark in marks:
+        start = text.find(mark)
+        if start >= 0 and mark not in pieces:
+            count = sum(start < end for end in ends) - sum(start + len(mark) < end for end in ends)
+            return f"{mark} is no token: {split_into(count)}"
+    return ""
 
 
 def _completion_problem(client: HttpClient, protocol: str, model: str) -> str:

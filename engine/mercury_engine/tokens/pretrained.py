@@ -16,7 +16,7 @@ import tokenizers
 
 from mercury_engine.api import EngineError
 from mercury_engine.bounds import small_bytes
-from mercury_engine.prompts.pieces import ANSWERED, Mark, Piece, Prompt, Special
+from mercury_engine.prompts.pieces import ANSWERED, Mark, Piece, Prompt, Special, split_into
 from mercury_engine.tokens.spelling import Spelling, byte_of_symbol, valid
 from mercury_engine.tokens.vocabulary import MAXIMUM_PART
 
@@ -76,8 +76,8 @@ class PretrainedTokenizer(Spelling):
     def special(self, name: str) -> int:
         if name not in self._special:
             raise EngineError(
-                f"{self._source}: the model has no token {name!r}, so it does not support this prompt; "
-                "add it with the one that it was trained for: `mercury-ls model add SOURCE --prompt NAME`"
+                f"{self._source}: the model has no token {name!r}: {split_into(len(self.encode(name)))}; if it was "
+                "trained for another prompt, name that: `mercury-ls model add SOURCE --prompt NAME`"
             )
         return self._special[name]
 

@@ -59,6 +59,20 @@ def test_tokens_say_more_than_a_name():
         assert probe(server.address).models[0].prompt == "mellum"
 
 
+ZETA_TOKENS = ("<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "problem"),
+    [(ZETA_TOKENS, ""), (ZETA_TOKENS[1:], "<[fim-suffix]> is no token: this file splits it into 14 tokens")],
+)
+def test_file_that_splits_its_marks_is_named(tokens, problem):
+    answers = {"/props": document(PROPS), "/v1/models": listed("zeta-2-q8.gguf"), "/completion": ONE_TOKEN}
+    with serving({**answers, "/tokenize": tokenize(*tokens)}) as server:
+        found = probe(server.address)
+    assert (found.note.partition(";")[0], found.completes) == (problem, not problem)
+
+
 def test_infill_is_used_where_only_server_knows_the_prompts():
     answers = {"/props": document(PROPS | {"model_path": ""}), "/v1/models": listed("mine"), "/infill": ONE_TOKEN}
     with serving(answers) as server:

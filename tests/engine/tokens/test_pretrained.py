@@ -104,7 +104,7 @@ def test_mark_is_a_token_where_model_has_it():
 
 
 def test_missing_token_names_remedy():
-    with pytest.raises(EngineError, match=r"no token '<PRE>'.*--prompt"):
+    with pytest.raises(EngineError, match=r"no token '<PRE>': this file splits it into \d tokens; .*--prompt"):
         tokenizer("qwen").special("<PRE>")
 
 

@@ -119,11 +119,12 @@ class EditAsk(Protocol):
 
 
 class EditFormat(Struct, frozen=True):
-    """`names` is a regular expression for the names of models that were trained with it."""
+    """`names` is a regular expression for the names of models that were trained with it: they have all its `tokens`."""
 
     name: str
     names: str
     ask: EditAsk
+    tokens: tuple[str, ...] = ()
 
 
 def window_of(regions: Regions) -> Region:

@@ -229,5 +229,5 @@ def _is_large_above(old: str, new: str, cursor: int) -> bool:
     return removed > LARGE and added > LARGE
 
 
-SWEEP_2 = EditFormat("sweep-2", r"sweep[-_]?2|sweep.*0[._]5b|next-edit-v2", _ask_2)
-SWEEP_1 = EditFormat("sweep", r"sweep", _ask_1)
+SWEEP_2 = EditFormat("sweep-2", r"sweep[-_]?2|sweep.*0[._]5b|next-edit-v2", _ask_2, (FILE,))
+SWEEP_1 = EditFormat("sweep", r"sweep", _ask_1, (FILE,))

@@ -177,5 +177,5 @@ def _named_blocks(old: str, answer: str) -> Taken:
 
 
 ZETA_1 = EditFormat("zeta", r"zeta(?![-_]?\d)", _ask_1)
-ZETA_2 = EditFormat("zeta-2", r"zeta[-_]?2(?![.\d])", _ask_2)
-ZETA_2_1 = EditFormat("zeta-2.1", r"zeta[-_]?2[._]1", _ask_2_1)
+ZETA_2 = EditFormat("zeta-2", r"zeta[-_]?2(?![.\d])", _ask_2, (SUFFIX, PREFIX, MIDDLE))
+ZETA_2_1 = EditFormat("zeta-2.1", r"zeta[-_]?2[._]1", _ask_2_1, (SUFFIX, PREFIX, MIDDLE))
