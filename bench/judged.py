@@ -112,7 +112,7 @@ def _report(judged: Sequence[Judged]) -> None:
 async def _judged_project(
     project: Path, suffix: str, command: Sequence[str], renames: int, parameters: int, draw: random.Random
 ) -> list[Judged]:
-    texts = _read(project, suffix)
+    texts = read_texts(project, suffix)
     declared = [name for file in texts.values() for name in _identifiers(file)]
     in_python = texts.values() if suffix == PYTHON else ()
     changes = [change for file in in_python for change in parameter_changes(file, draw)]
@@ -274,7 +274,7 @@ async def _first(wanted: int, cases: Sequence[T], judge: Callable[[T], Awaitable
     return judged
 
 
-def _read(project: Path, suffix: str) -> Texts:
+def read_texts(project: Path, suffix: str) -> Texts:
     """Columns of ASCII are the same for every tool."""
     texts: Texts = {}
     for path in sorted(project.rglob(f"*{suffix}")):

@@ -119,6 +119,7 @@ def capabilities(*, grows: bool) -> dict[str, Any]:
         "textDocument": {
             "synchronization": {"didSave": True},
             "inlineCompletion": {"dynamicRegistration": False},
+            "diagnostic": {"dynamicRegistration": False},
         },
         "window": {"workDoneProgress": True},
         "workspace": {"configuration": True, "workspaceFolders": True},

@@ -1,8 +1,18 @@
 """Diagnostics of the editor's other language servers."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from mercury_engine.api import Severity
+from mercury_ls.code.documents import Snapshot
+
+FRESH_EDITS = 3
+"""After so many more edits, an error is no consequence of the last ones."""
+MOST_KNOWN, LONGEST_MESSAGE = 2048, 400
+
+_Error = tuple[str, str]
+"""The message and the line: what stays the same while the text around it changes."""
 
 
 class FileDiagnostic(Struct, frozen=True):
@@ -10,3 +20,45 @@ class FileDiagnostic(Struct, frozen=True):
     end: int
     message: str
     severity: Severity = "error"
+
+
+class Reports:
+    """What is reported about one document. Errors that it had before anything was edited are not new, nor are those
+    that go and come back, as they do while a line is unfinished."""
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.diagnostics: tuple[FileDiagnostic, ...] = ()
+        self._first_mark: int | None = None
+        self._known: dict[_Error, None] = {}
+        self.new: dict[_Error, int] = {}
+        """With the mark of the history at which each was first reported."""
+
+    def take(self, snapshot: Snapshot, diagnostics: tuple[FileDiagnostic, ...], mark: int) -> None:
+        """`mark` is that of the history of edits."""
+        self.version, self.diagnostics = snapshot.version, diagnostics
+        errors = dict.fromkeys(
+            _error_in(snapshot, diagnostic) for diagnostic in diagnostics if diagnostic.severity == "error"
+        )
+        self._first_mark = mark if self._first_mark is None else self._first_mark
+        follow = mark > self._first_mark
+        new = self.new | {error: mark for error in errors if follow and error not in self._known}
+        self._known = errors if len(self._known) > MOST_KNOWN else self._known | errors
+        self.new = {error: since for error, since in new.items() if error in errors}
+
+    def fresh(self, snapshot: Snapshot, edits_since: Callable[[int], int]) -> tuple[FileDiagnostic, ...]:
+        """The errors that came with the last edits, if they are known of this text."""
+        if snapshot.version != self.version or not self.new:
+            return ()
+        new = {error for error, mark in self.new.items() if edits_since(mark) <= FRESH_EDITS}
+        errors = (diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error")
+        return tuple(diagnostic for diagnostic in errors if _error_in(snapshot, diagnostic) in new)
+
+    def forget(self, snapshot: Snapshot, start: int) -> None:
+        """The user has been at an error that starts there."""
+        visited = {_error_in(snapshot, diagnostic) for diagnostic in self.diagnostics if diagnostic.start == start}
+        self.new = {error: mark for error, mark in self.new.items() if error not in visited}
+
+
+def _error_in(snapshot: Snapshot, diagnostic: FileDiagnostic) -> _Error:
+    return diagnostic.message[:LONGEST_MESSAGE], snapshot.line(snapshot.line_of(diagnostic.start)).strip()

@@ -74,7 +74,7 @@ def rebase(edits: Sequence[TextEdit], before: str, after: str, cursor: int | Non
         (edit,) = edits
         return _rest_of(edit, before, after, cursor)
     remaining = _not_yet_made(edits, before, after)
-    return _shifted(edits, before, after) if remaining is None else remaining
+    return shifted(edits, before, after) if remaining is None else remaining
 
 
 def _rest_of(edit: TextEdit, before: str, after: str, cursor: int) -> list[TextEdit] | None:
@@ -133,7 +133,7 @@ def _not_yet_made(edits: Sequence[TextEdit], before: str, after: str) -> list[Te
     return ways[grown] if grown in ways and after.endswith(before[at:]) and len(after) >= at + grown else None
 
 
-def _shifted(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit] | None:
+def shifted(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit] | None:
     """The edits shifted by a change that touches none of them; None if it touches one."""
     change = difference(before, after)
     grown = len(change.text) - (change.end - change.start)

@@ -1,15 +1,19 @@
 """What is offered to the user: edits that are accepted together, or the reason why there are none."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Slot
 from mercury_ls.code.documents import CLOSED, Snapshot
-from mercury_ls.code.edits import TextEdit, difference, rebase, widened
+from mercury_ls.code.edits import TextEdit, difference, rebase, shifted, widened
 from mercury_ls.completion.judge import Evidence
 from mercury_ls.wording import decoded
+
+PLACE = "diagnostic"
+"""The kind of an offer to go where something is broken: its edit leaves the text as it is."""
 
 
 class Offer(Struct, frozen=True):
@@ -45,6 +49,10 @@ class Offer(Struct, frozen=True):
         """How many characters the user would have to type for it, without those that are there already."""
         return sum(len(difference(self.old_text(edit), edit.text).text) for edit in self.edits)
 
+    @property
+    def is_place(self) -> bool:
+        return self.kind == PLACE
+
     def old_text(self, edit: TextEdit) -> str:
         return self.base[edit.uri].text[edit.start : edit.end]
 
@@ -61,7 +69,8 @@ class Offer(Struct, frozen=True):
         edits: list[TextEdit] = []
         for uri, before in self.base.items():
             mine = [edit for edit in self.edits if edit.uri == uri]
-            remaining = rebase(mine, before.text, snapshots[uri].text, cursor) if uri in snapshots else None
+            carried = shifted if self.is_place else partial(rebase, cursor=cursor)
+            remaining = carried(mine, before.text, snapshots[uri].text) if uri in snapshots else None
             if remaining is None:
                 return None
             edits += remaining

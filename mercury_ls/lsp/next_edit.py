@@ -27,7 +27,9 @@ async def _offered(ls: Server, params: SuggestParams) -> Offer | None:
     offset = ls.offset(uri, params.position)
     context = params.context
     invoked = context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
-    asker = Asker(closed=context.closed_files, renamer=context.rename_provider, is_typing=context.typing)
+    asker = Asker(
+        closed=context.closed_files, renamer=context.rename_provider, is_typing=context.typing, places=context.places
+    )
     work = partial(ls.started.next_edits.ask, uri, offset, invoked, asker)
     steps = ls.showing_work(work) if invoked else work()
     return _reported(ls, params, await ls.newest("next edit", uri, steps))
@@ -94,7 +96,8 @@ def did_change_diagnostics(ls: Server, params: DiagnosticsParams) -> None:
     document = ls.started.files.documents.get(params.text_document.uri)
     if document is not None and params.text_document.version in (None, document.version):
         diagnostics_of_file = tuple(_diagnosed(ls, document.uri, diagnostic) for diagnostic in params.diagnostics)
-        ls.started.next_edits.next_questions.diagnosed(document.uri, document.version, diagnostics_of_file)
+        if ls.started.next_edits.reported(document.snapshot(), diagnostics_of_file):
+            ls.protocol.notify("mercury/didChangePlaces", {})
 
 
 def _diagnosed(ls: Server, uri: str, reported: ClientDiagnostic | lsp.Diagnostic) -> diagnostics.FileDiagnostic:

@@ -59,13 +59,14 @@ class _SelectedCompletion(_Wire, frozen=True):
 class InlineContext(_Wire, frozen=True):
     """`closed_files`: the client can show and apply next edits of files that are not open; `rename_provider`: the name
     of another language server that can rename in this document; `typing`: whether the user may be in the middle of an
-    edit, as where no mode tells insertion from the rest."""
+    edit, as where no mode tells insertion from the rest; `places`: the client can go where something is broken."""
 
     trigger_kind: int = 2
     selected_completion_info: _SelectedCompletion | None = None
     closed_files: bool = False
     rename_provider: str = ""
     typing: bool = True
+    places: bool = False
 
 
 class PlaceParams(_Wire, frozen=True):

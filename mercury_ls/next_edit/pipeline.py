@@ -25,10 +25,10 @@ from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.context import window
 from mercury_ls.completion.deadline import Deadline
-from mercury_ls.completion.offers import Answer, Offer
+from mercury_ls.completion.offers import PLACE, Answer, Offer
 from mercury_ls.completion.target import Silence
 from mercury_ls.link.client import EngineUnavailable
-from mercury_ls.next_edit import opinion, ranking, region
+from mercury_ls.next_edit import broken, opinion, ranking, region
 from mercury_ls.next_edit.candidates import ABOUT, Candidate, distinct, renames
 from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.unjudged import note_of
@@ -69,14 +69,13 @@ class Suggesting(Protocol):
 
 async def next_edits(question: NextQuestion, engine: Suggesting | None) -> AsyncGenerator[Answer]:
     """What follows by rule at once, then again with each draft of the model."""
-    candidates = await _in_turns(searching(question.situation), Silence(TOO_LONG))
-    reason = _unlearnable(question) or (candidates.reason if isinstance(candidates, Silence) else NOTHING_FOLLOWS)
-    if isinstance(candidates, Silence):
-        if engine is None or not question.is_for_a_rewriter:
-            yield Answer(silence=reason, final=True)
-            return
-        candidates = ()
-    async with aclosing(answers(question, _admissible(question, candidates), engine, reason)) as model_answers:
+    found = await _in_turns(searching(question.situation), Silence(TOO_LONG))
+    reason = _unlearnable(question) or (found.reason if isinstance(found, Silence) else NOTHING_FOLLOWS)
+    if isinstance(found, Silence) and (engine is None or not question.is_for_a_rewriter):
+        yield Answer(silence=reason, final=True)
+        return
+    candidates = [] if isinstance(found, Silence) else [*_admissible(question, found), *broken.candidates(question)]
+    async with aclosing(answers(question, candidates, engine, reason)) as model_answers:
         async for answer in model_answers:
             yield answer
 
@@ -121,7 +120,9 @@ async def answers(
         async with aclosing(asking(question, candidates, answer, engine)) as better:
             async for answer in better:
                 yield answer
-    yield replace(await _noted(question, candidates, answer), final=True)
+    answer = await _noted(question, candidates, answer)
+    places = [candidate for candidate in candidates if candidate.kind == PLACE]
+    yield replace(broken.leading_there(question, places, answer), final=True)
 
 
 async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer: Answer) -> Answer:

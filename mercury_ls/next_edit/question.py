@@ -1,5 +1,7 @@
 """What is known when a next edit is asked for."""
 
+from collections.abc import Mapping
+
 from mercury_engine.api import Edit
 from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.documents import Snapshot
@@ -12,7 +14,8 @@ from mercury_ls.next_edit.situation import Situation
 
 class NextQuestion(Question, frozen=True, kw_only=True):
     """`neighbours` are the files besides the current one that may be edited as well: open ones, and those of the
-    workspace that have been read for it; `diagnostics` are of the current one.
+    workspace that have been read for it; `diagnostics` are of the current one, `broken` the errors that came with the
+    last edits, by the file. A client that `shows_places` can go to one.
 
     What follows from the last `fresh` edits comes first: the user made them instead of accepting an offer. `refused`
     are edits of a next-edit model that the user rejected, as `widened` has them: its answer stays the same while little
@@ -21,6 +24,8 @@ class NextQuestion(Question, frozen=True, kw_only=True):
 
     neighbours: tuple[Snapshot, ...] = ()
     diagnostics: tuple[FileDiagnostic, ...] = ()
+    broken: Mapping[str, tuple[FileDiagnostic, ...]] = {}
+    shows_places: bool = False
     project: Project | None = None
     fresh: int = 0
     refused: frozenset[tuple[str, str, str]] = frozenset()
@@ -33,6 +38,8 @@ class NextQuestion(Question, frozen=True, kw_only=True):
         *,
         neighbours: tuple[Snapshot, ...] = (),
         diagnostics: tuple[FileDiagnostic, ...] = (),
+        broken: Mapping[str, tuple[FileDiagnostic, ...]] | None = None,
+        shows_places: bool = False,
         project: Project | None = None,
         fresh: int = 0,
         refused: frozenset[tuple[str, str, str]] = frozenset(),
@@ -44,6 +51,8 @@ class NextQuestion(Question, frozen=True, kw_only=True):
             **shared,
             neighbours=neighbours,
             diagnostics=diagnostics,
+            broken=broken or {},
+            shows_places=shows_places,
             project=project,
             fresh=fresh,
             refused=refused,

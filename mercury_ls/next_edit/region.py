@@ -50,7 +50,7 @@ def places(question: NextQuestion, candidates: Sequence[Candidate]) -> Iterator[
     outside = [
         candidate for candidate in candidates if candidate.uri != snapshot.uri or not start <= candidate.start <= end
     ]
-    unanswered = [candidate for candidate in outside if candidate.text is None and candidate.rule is not None]
+    unanswered = [candidate for candidate in outside if candidate.text is None]
     if unanswered:
         best = max(unanswered, key=lambda candidate: candidate.p_edit)
         yield question.files[best.uri], best.start

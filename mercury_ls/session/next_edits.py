@@ -9,6 +9,8 @@ from contextlib import aclosing
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
+from mercury_ls.code.diagnostics import FileDiagnostic
+from mercury_ls.code.documents import Snapshot
 from mercury_ls.completion.offers import Answer, Offer, described, with_sent
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit.pipeline import NOTHING_FOLLOWS, next_edits
@@ -237,6 +239,7 @@ class NextEdits:
         """The offer, if it is one of ours. What follows from it is looked for at once."""
         offer = self.standing.accepted(id, edits)
         if offer is not None:
+            self._leave(offer)
             self._look_ahead()
         return offer
 
@@ -245,8 +248,23 @@ class NextEdits:
         if offer is None:
             return False
         self.next_questions.refuse(offer)
+        self._leave(offer)
         self._rejected_at = self._clock()
         return True
+
+    def reported(self, snapshot: Snapshot, diagnostics: tuple[FileDiagnostic, ...]) -> bool:
+        """All that the editor's other language servers say about a document; returns whether the client should ask
+        again."""
+        has_changed = self.next_questions.reported(snapshot, diagnostics)
+        offer = self.standing.current()
+        if has_changed and offer and offer.is_place:
+            self.standing.drop()
+        return has_changed
+
+    def _leave(self, offer: Offer) -> None:
+        self.next_questions.visited(offer)
+        if offer.is_place:
+            self.standing.drop()
 
     def _look_ahead(self) -> None:
         """What follows from an accepted edit is looked for at once: it is there when the editor asks."""

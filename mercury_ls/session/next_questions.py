@@ -8,7 +8,7 @@ from pathlib import PurePath
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_ls.code.diagnostics import FileDiagnostic
+from mercury_ls.code.diagnostics import FileDiagnostic, Reports
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import widened
 from mercury_ls.code.importers import IMPORTING, Importers
@@ -50,6 +50,7 @@ class NextQuestions:
         self._refused: deque[tuple[str, str, str]] = deque(maxlen=MOST_REFUSED)
         self._askers: dict[str, Asker] = {}
         self._diagnosed: dict[str, tuple[int, tuple[FileDiagnostic, ...]]] = {}
+        self._reports: dict[str, Reports] = {}
 
     def asker(self, uri: str, default: Asker = ANYONE) -> Asker:
         """What the client last said of itself in this document, for requests that do not say it."""
@@ -62,6 +63,31 @@ class NextQuestions:
         """What the editor's language servers say about this version of a document."""
         self._diagnosed = {u: reported for u, reported in self._diagnosed.items() if u in self._files.documents}
         self._diagnosed[uri] = version, diagnostics
+
+    def reported(self, snapshot: Snapshot, diagnostics: tuple[FileDiagnostic, ...]) -> bool:
+        """All that they say about a document; returns whether other errors came with the last edits than were known."""
+        self.diagnosed(snapshot.uri, snapshot.version, diagnostics)
+        self._reports = {uri: reports for uri, reports in self._reports.items() if uri in self._files.documents}
+        reports = self._reports.setdefault(snapshot.uri, Reports())
+        before = reports.new
+        reports.take(snapshot, diagnostics, self._files.history.mark)
+        return before != reports.new
+
+    def visited(self, offer: Offer) -> None:
+        """The user has been led to a place, or does not want to be."""
+        for edit in offer.edits:
+            if offer.is_place and edit.uri in self._reports:
+                self._reports[edit.uri].forget(offer.base[edit.uri], edit.start)
+
+    def _broken(self) -> dict[str, tuple[FileDiagnostic, ...]]:
+        """The errors that came with the last edits."""
+        documents, since = self._files.documents, self._files.history.since
+        fresh = {
+            uri: reports.fresh(documents[uri].snapshot(), since)
+            for uri, reports in self._reports.items()
+            if uri in documents
+        }
+        return {uri: errors for uri, errors in fresh.items() if errors}
 
     def refuse(self, offer: Offer) -> None:
         """What a model proposed is not to be proposed again: its answer stays the same while little else changes."""
@@ -84,7 +110,10 @@ class NextQuestions:
         """The question, and what a rename would leave undone. What follows from the last `fresh` edits comes first."""
         snapshot, workspace = self._files.documents[request.uri].snapshot(), self._files.workspace
         importers = cache(self._importers)
+        broken = self._broken()
         neighbours, note = self._others(snapshot, request.asker, importers)
+        near = {snapshot.uri, *(file.uri for file in neighbours)}
+        neighbours += tuple(self._files.documents[uri].snapshot() for uri in broken if uri not in near)
         version, diagnostics = self._diagnosed.get(request.uri, (snapshot.version, ()))
         question = self._questions.about(snapshot, request.offset, invoked=request.invoked)
         next_question = NextQuestion.of(
@@ -95,6 +124,8 @@ class NextQuestions:
             neighbours=neighbours,
             project=Project((), workspace.read, workspace.exists, self._where, importers, workspace.tried),
             diagnostics=diagnostics if version == snapshot.version else (),
+            broken=broken,
+            shows_places=request.asker.places,
         )
         return next_question, note
 

@@ -29,16 +29,20 @@ class InlineRequest(Struct, frozen=True, kw_only=True):
 
 
 class Asker(Struct, frozen=True):
-    """What a client says of itself when it asks for a next edit: whether it can show edits of `closed` files, and the
-    name of its `renamer`, another language server to which renames in closed files are left.
+    """What a client says of itself when it asks for a next edit: whether it can show edits of `closed` files, and
+    `places` to which it only goes, and the name of its `renamer`, another language server to which renames in closed
+    files are left.
     One that asks also while its user `is_typing` may ask in the middle of an edit."""
 
     closed: bool = True
     renamer: str = ""
     is_typing: bool = True
+    places: bool = False
 
     def shown(self, offer: Offer) -> Offer | None:
         """What the client can show of an offer; None if that is nothing."""
+        if offer.is_place and not self.places:
+            return None
         edits = tuple(edit for edit in offer.edits if self.closed or offer.version(edit.uri) is not None)
         return replace(offer, edits=edits) if edits else None
 

@@ -27,6 +27,7 @@ export interface Hearing {
   engineChanged(engine: Engine): void;
   runs(state: 'starting' | 'running' | 'stopped'): void;
   grown(uri: string): void;
+  placesChanged(): void;
   readonly inline: NonNullable<Middleware['provideInlineCompletionItems']>;
 }
 
@@ -134,6 +135,7 @@ export class Connection implements vscode.Disposable {
       told = true;
       this.hearing.engineChanged(engine);
     });
+    client.onNotification('mercury/didChangePlaces', () => this.hearing.placesChanged());
     client.onNotification('mercury/didGrow', ({ uri }: { uri: string }) => this.hearing.grown(uri));
     client.onRequest('mercury/names', (asked: Asked) => answer(client, asked));
     await client.start();

@@ -55,6 +55,7 @@ class Mercury implements vscode.Disposable {
         }
       },
       runs: (server) => this.runs(server),
+      placesChanged: () => this.nextEdits.placesChanged(),
       grown: (uri) => void this.ghost.grown(uri),
       inline: async (document, position, asked, token, next) => {
         this.nextEdits.menu(asked.selectedCompletionInfo !== undefined);

@@ -33,6 +33,8 @@ interface Offer {
   readonly summary: string;
   readonly note: string;
   readonly from: string;
+  /** Whether it only leads to where something is broken. */
+  readonly isPlace: boolean;
   readonly edits: readonly Edit[];
   readonly made: number;
 }
@@ -42,7 +44,10 @@ interface Offer {
 const EAGER_MS = 10;
 const PAUSE_MS = 100;
 const WORD_PAUSE_MS = 400;
+/** Who has written nothing for so long is not in the middle of a word. */
+const WRITTEN_MS = 1_000;
 const REWRITE = 'region';
+const PLACE = 'diagnostic';
 const NEAR = 2;
 const LONGEST_HINT = 64;
 const AUTOMATIC = 2;
@@ -64,6 +69,7 @@ export class NextEdits implements vscode.Disposable {
   private asking: vscode.CancellationTokenSource | undefined;
   private timer: NodeJS.Timeout | undefined;
   private edited = { at: 0, pause: 0 };
+  private changedAt = 0;
   private making: readonly Edit[] = [];
   private arrived: vscode.Position | undefined;
   private shown: string | undefined;
@@ -102,6 +108,7 @@ export class NextEdits implements vscode.Disposable {
     if (event.contentChanges.length === 0) {
       return;
     }
+    this.changedAt = Date.now();
     const before = this.offer;
     this.put(before && moved(before, event, this.making));
     this.arrived = undefined;
@@ -125,12 +132,24 @@ export class NextEdits implements vscode.Disposable {
     }
   }
 
-  private askSoon(pause: number): void {
+  /** Other places are broken than were: they are asked for once the user has stopped. */
+  placesChanged(): void {
+    if (this.offer === undefined || this.offer.isPlace) {
+      const pause = Math.max(PAUSE_MS, this.changedAt + WRITTEN_MS - Date.now());
+      this.askSoon(pause, pause);
+    }
+  }
+
+  private askSoon(pause: number, wait = this.around.isEager() ? EAGER_MS : pause): void {
     this.stopAsking();
     if (vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.enabled', true)) {
       this.edited = { at: Date.now(), pause };
-      this.timer = setTimeout(() => void this.ask(), this.around.isEager() ? EAGER_MS : pause);
+      this.timer = setTimeout(() => void this.ask(), wait);
     }
+  }
+
+  private get isTyping(): boolean {
+    return Date.now() - this.changedAt < WRITTEN_MS;
   }
 
   private stopAsking(): void {
@@ -154,7 +173,7 @@ export class NextEdits implements vscode.Disposable {
     const params = {
       textDocument: { uri: client.code2ProtocolConverter.asUri(editor.document.uri), version: editor.document.version },
       position: client.code2ProtocolConverter.asPosition(editor.selection.active),
-      context: { triggerKind: AUTOMATIC, closedFiles: true, renameProvider },
+      context: { triggerKind: AUTOMATIC, closedFiles: true, renameProvider, places: true, typing: this.isTyping },
     };
     const answer = await client.sendRequest<Answer | null>('mercury/nextEdit', params, mine.token).catch(() => null);
     if (answer) {
@@ -227,7 +246,8 @@ export class NextEdits implements vscode.Disposable {
     const document = editor.document;
     const tabSize = typeof editor.options.tabSize === 'number' ? editor.options.tabSize : 4;
     const lines = { count: document.lineCount, at: (row: number) => document.lineAt(row).text };
-    const mine = this.offer!.edits.filter((edit) => edit.uri === document.uri.toString());
+    const edits = this.offer!.isPlace ? [] : this.offer!.edits;
+    const mine = edits.filter((edit) => edit.uri === document.uri.toString());
     const hint = isActive && !this.choosing ? this.hint(editor) : undefined;
     this.decorations.show(editor, mine.flatMap((edit) => draw(edit, lines, tabSize)), hint);
   }
@@ -235,8 +255,8 @@ export class NextEdits implements vscode.Disposable {
   /** What will change is said before it is made, wherever the eye does not tell all of it or a key is not Tab. */
   private hint(editor: vscode.TextEditor): { line: number; text: string } | undefined {
     const line = editor.selection.active.line;
-    const { edits, note } = this.offer!;
-    if (edits.every(isInSight) && !note && !this.menuIsOpen) {
+    const { edits, note, isPlace } = this.offer!;
+    if (edits.every(isInSight) && !note && !this.menuIsOpen && !isPlace) {
       return undefined;
     }
     if (this.around.hasGhost(editor.document.uri.toString(), line)) {
@@ -257,7 +277,7 @@ export class NextEdits implements vscode.Disposable {
       return `${arrow} next edits: ${summary}`;
     }
     const place = elsewhere ? `${path.posix.basename(vscode.Uri.parse(target.uri).path)}:${at + 1}` : `line ${at + 1}`;
-    return `${arrow} next edit: ${place}`;
+    return `${arrow} ${this.offer!.isPlace ? this.offer!.label : 'next edit'}: ${place}`;
   }
 
   private allow(shown: boolean, byTab: boolean): void {
@@ -299,7 +319,7 @@ export class NextEdits implements vscode.Disposable {
     const target = this.target(editor);
     if (part === 'all' && edits.length > 1 && !edits.every(isInSight)) {
       await this.preview();
-    } else if (isNear(editor, target)) {
+    } else if (isNear(editor, target) && !this.offer.isPlace) {
       const wanted = part === 'all' ? edits : [target];
       if (await this.make(wanted)) {
         this.moveBehind(target, wanted);
@@ -315,6 +335,9 @@ export class NextEdits implements vscode.Disposable {
     const editor = vscode.window.activeTextEditor;
     if (offer === undefined || editor === undefined || this.choosing || !(await this.load(offer.edits))) {
       return;
+    }
+    if (offer.isPlace) {
+      return this.jump(this.target(editor));
     }
     this.choosing = true;
     const chosen = await choose(offer.edits, offer.summary || offer.label, offer.note, this.decorations);
@@ -339,6 +362,11 @@ export class NextEdits implements vscode.Disposable {
     this.arrived = start;
     const editor = await vscode.window.showTextDocument(document, { selection: new vscode.Range(start, start) });
     editor.revealRange(rangeOf(target.range), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+    if (this.offer?.isPlace) {
+      this.accepted(this.offer, 1);
+      this.put(undefined);
+      this.askSoon(PAUSE_MS);
+    }
     this.show();
   }
 
@@ -427,7 +455,7 @@ function offerOf(answer: Answer, from: string): Offer | undefined {
     edits.push({ uri, range, text: plain(newText), removed, display });
   }
   const { id, label, summary = '', note = '' } = answer;
-  const offer = { id, label, summary, note, from, edits, made: 0 };
+  const offer = { id, label, summary, note, from, isPlace: answer.kind === PLACE, edits, made: 0 };
   return vscode.workspace.textDocuments.every((document) => isIntact(document, offer)) ? offer : undefined;
 }
 

@@ -98,6 +98,17 @@ def reach(editor, text: str) -> None:
 CHANGED = TEXT[1:]
 
 
+def test_key_goes_to_what_is_broken_and_changes_nothing(editor):
+    place = edit(4, 6, 10, "aera", oldText="aera")
+    offered(editor, place, kind="diagnostic", label="new error")
+    shows(editor, ["?", 0, "  ↓ new error: line 5 (<Tab>)"])
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lua("return vim.api.nvim_win_get_cursor(0)") == [5, 6], "the cursor to be at the error")
+    shows(editor)
+    assert told(editor, "workspace/executeCommand")["arguments"] == ["one"]
+    assert editor.lua("return vim.api.nvim_buf_get_lines(0, 1, -1, false)") == TEXT.splitlines()[1:]
+
+
 def test_diagnostics_of_other_servers_are_reported(editor):
     editor.open("ß = hight\n", "area.py")
     editor.attached()

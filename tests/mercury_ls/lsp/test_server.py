@@ -634,6 +634,32 @@ async def test_diagnostics_are_known_with_their_severity(client, severity, expec
     assert (known.message, known.severity) == ("unknown", expected)
 
 
+def reported(uri, version, *lines):
+    errors = [
+        {"range": {"start": {"line": n, "character": 0}, "end": {"line": n, "character": 5}}, "message": "wrong"}
+        for n in lines
+    ]
+    params = {"textDocument": {"uri": uri, "version": version}, "diagnostics": errors}
+    return {"method": "mercury/didChangeDiagnostics", "params": params}
+
+
+async def test_client_is_told_of_errors_that_came_with_an_edit(client):
+    await client.initialize(INLINE)
+    uri = client.uri = client.open("a.py", "value = 1\n\nprint(value)\n")
+    client.send(reported(uri, 1, 2))
+    edited = {"start": {"line": 0, "character": 8}, "end": {"line": 0, "character": 9}}
+    client.change(uri, 2, {"range": edited, "text": "2"})
+    client.send(reported(uri, 2))
+    client.send(reported(uri, 2, 2))
+    client.send(reported(uri, 2, 2, 1))
+    client.send(reported(uri, 2, 2, 1))
+    asked = {**place(uri, 0, 9), "context": {"triggerKind": 2, "places": True}}
+    offer = (await client.request("mercury/nextEdit", asked))["result"]
+    assert (offer["kind"], offer["label"], offer["summary"]) == ("diagnostic", "new error", "1 here")
+    assert [(edit["range"]["start"]["line"], edit["newText"]) for edit in offer["edits"]] == [(1, "")]
+    assert client.told("mercury/didChangePlaces") == [{}]
+
+
 async def test_accept_command_may_say_how_many_edits_were_made(client):
     await client.initialize(INLINE)
     command = {**(await renamed(client))["command"]}

@@ -945,3 +945,54 @@ async def test_edit_that_an_editor_tells_once_it_is_saved_is_one(session, tmp_pa
     session.change(here.as_uri(), 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
     session.files.saved(here.as_uri())
     assert len((await session.next_edits.ask(here.as_uri(), 13, invoked=True)).edits) == 2
+
+
+async def broken_elsewhere(session, tmp_path, *errors, places=True):
+    """A line is written anew while another server reports these lines of another file."""
+    here, there = (
+        opened(session, tmp_path / "here.py", CALLED),
+        opened(session, tmp_path / "there.py", "a = 1\nb = 2\n"),
+    )
+    for uri in (here, there):
+        said(session, uri)
+    session.change(here, 2, [((1, 4, 1, 16), "return 1")], "utf-16")
+    said(session, there, *errors)
+    return here, there, await session.next_edits.ask(here, 22, asker=Asker(places=places))
+
+
+def said(session, uri, *lines):
+    snapshot = session.files.documents[uri].snapshot()
+    errors = (FileDiagnostic(snapshot.line_start(line), snapshot.line_end(line), "an error") for line in lines)
+    return session.next_edits.reported(snapshot, tuple(errors))
+
+
+async def test_user_is_led_to_an_error_in_another_file(session, tmp_path):
+    here, there, answer = await broken_elsewhere(session, tmp_path, 1)
+    (edit,) = answer.edits
+    assert (edit.uri, edit.start, edit.text) == (there, 6, "b = 2")
+    assert (answer.offer.kind, answer.offer.label, answer.offer.old_text(edit)) == ("diagnostic", "new error", "b = 2")
+    session.change(there, 2, [((0, 0, 0, 0), "\n")], "utf-16")
+    assert session.next_edits.standing.current().edit.start == 7
+    session.next_edits.accepted(answer.offer.id)
+    assert not (await session.next_edits.ask(here, 22, asker=Asker(places=True))).offer
+
+
+async def test_client_that_goes_nowhere_is_offered_no_place(session, tmp_path):
+    *_, answer = await broken_elsewhere(session, tmp_path, 1, places=False)
+    assert answer.offer is None
+
+
+async def test_place_goes_once_the_error_is_mended(session, tmp_path):
+    here, there, answer = await broken_elsewhere(session, tmp_path, 0, 1)
+    session.next_edits.accepted(answer.offer.id)
+    answer = await session.next_edits.ask(here, 22, asker=Asker(places=True))
+    assert [edit.text for edit in answer.edits] == ["b = 2"]
+    assert said(session, there)
+    assert not (await session.next_edits.ask(here, 22, asker=Asker(places=True))).offer
+
+
+async def test_place_waits_until_the_edited_line_has_no_error(session, tmp_path):
+    here, *_ = await broken_elsewhere(session, tmp_path, 1)
+    session.next_edits.standing.drop()
+    assert said(session, here, 1)
+    assert not (await session.next_edits.ask(here, 22, asker=Asker(places=True))).offer

@@ -30,6 +30,9 @@ function M.named(name, init_options)
       ["mercury/didGrow"] = function(_, params)
         require("mercury.ghost").grown(params.uri)
       end,
+      ["mercury/didChangePlaces"] = function()
+        require("mercury.nextedit").places_changed()
+      end,
       ["mercury/names"] = function(...)
         return require("mercury.names").answer(...)
       end,

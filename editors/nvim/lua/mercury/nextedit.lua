@@ -151,7 +151,7 @@ end
 local function hint()
   local hunk, mapped = nearest(), keys.key_of("n", "next_edit")
   local key = mapped and (" (%s)"):format(mapped) or ""
-  if is_near(hunk) then
+  if is_near(hunk) and not offer.is_place then
     local unseen = #out_of_sight()
     return ("next edit: %s%s%s"):format(offer.summary, key, unseen > 0 and (" · %d out of sight"):format(unseen) or "")
   end
@@ -160,7 +160,8 @@ local function hint()
   local file = vim.fs.basename(vim.api.nvim_buf_get_name(hunk.buf))
   local where = here and ("line %d"):format(hunk.row + 1) or ("%s:%d"):format(file, hunk.row + 1)
   local more = #offer.hunks > 1 and " · " .. offer.summary or ""
-  return ("%s next edit: %s%s%s"):format(not here and "→" or below and "↓" or "↑", where, key, more)
+  local what = offer.is_place and offer.label or "next edit"
+  return ("%s %s: %s%s%s"):format(not here and "→" or below and "↓" or "↑", what, where, key, more)
 end
 
 -- A sentence in lines that fit.
@@ -182,7 +183,7 @@ end
 local function draw_hint()
   local below = offer.note ~= "" and { offer.note } or {}
   local mark = {}
-  if not is_near(nearest()) or not vim.iter(wanted()):all(in_sight) then
+  if offer.is_place or not is_near(nearest()) or not vim.iter(wanted()):all(in_sight) then
     local text = "  " .. hint()
     local info = vim.fn.getwininfo(vim.api.nvim_get_current_win())[1]
     if vim.fn.virtcol("$") + vim.fn.strdisplaywidth(text) + info.textoff <= info.width then
@@ -214,7 +215,7 @@ local function show()
     return
   end
   for _, hunk in ipairs(wanted()) do
-    if hunk.range then
+    if hunk.range and not offer.is_place then
       draw(hunk)
     end
   end
@@ -270,7 +271,7 @@ local function ask(buf)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
   params.context =
-    { triggerKind = AUTOMATIC, closedFiles = true, renameProvider = rename_provider(buf), typing = false }
+    { triggerKind = AUTOMATIC, closedFiles = true, renameProvider = rename_provider(buf), typing = false, places = true }
   local tick = vim.api.nvim_buf_get_changedtick(buf)
   asking.ask(client, METHOD, params, buf, function(err, answer)
     if vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_changedtick(buf) == tick then
@@ -303,6 +304,13 @@ end
 function M.refresh()
   if options.current.next_edit then
     ask_soon()
+  end
+end
+
+-- Other places are broken than were.
+function M.places_changed()
+  if vim.api.nvim_get_mode().mode == "n" and (not offer or offer.is_place) then
+    M.refresh()
   end
 end
 
@@ -423,13 +431,19 @@ local function make_all(target)
   end
 end
 
--- The nearest edit, where the cursor is near it; else the cursor goes there, and nothing is made yet.
+-- The nearest edit, where the cursor is near it; else the cursor goes there, and nothing is made yet. A place is there
+-- to be gone to, and that is all.
 local function reached()
   local target = nearest()
-  if target and target.range and is_near(target) then
+  if target and target.range and is_near(target) and not offer.is_place then
     return target
   elseif target then
     jump(target)
+  end
+  if offer and offer.is_place then
+    offer.made = offer.count
+    report()
+    M.clear()
   end
 end
 
@@ -451,6 +465,10 @@ function M.preview()
   local problem = offers.outdated(offer)
   if problem then
     drop(problem)
+    return true
+  end
+  if offer.is_place then
+    reached()
     return true
   end
   preview.open(offer, { make = make_all, jump = jump, closed = show })

@@ -20,6 +20,7 @@ local M = {}
 ---@field label string
 ---@field summary string
 ---@field note string
+---@field is_place boolean whether it only leads to where something is broken
 ---@field hunks mercury.Hunk[]
 ---@field command? lsp.Command
 ---@field ticks table<integer, integer> each loaded buffer's changedtick that the ranges are of
@@ -117,6 +118,7 @@ end
 function M.new(client, answer)
   local made = { client_id = client.id, encoding = client.offset_encoding, id = answer.id, command = answer.command }
   made.label = answer.label or ""
+  made.is_place = answer.kind == "diagnostic"
   made.hunks, made.ticks, made.steps, made.made = {}, {}, {}, 0
   for _, edit in ipairs(answer.edits) do
     local hunk = hunk_of(edit, client)

@@ -1,0 +1,104 @@
+"""Where the user's last edits have broken something: new errors that other language servers report.
+
+broken = candidates(question)      # places without a text, the nearest first: for a model, and to go to
+answer = leading_there(question, broken, answer)
+"""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_ls.code.diagnostics import FileDiagnostic
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.edits import TextEdit, is_word
+from mercury_ls.completion.offers import PLACE, Answer, Offer
+from mercury_ls.next_edit.candidates import SURE, Candidate
+from mercury_ls.next_edit.question import NextQuestion
+from mercury_ls.next_edit.situation import edited_lines
+
+LESS_LIKELY = 0.001
+"""By how much each place is less likely than the one before."""
+LABEL = "new error"
+MOST_BROKEN = 16
+
+
+class _Broken(Struct, frozen=True):
+    snapshot: Snapshot
+    error: FileDiagnostic
+
+    @property
+    def line(self) -> int:
+        return self.snapshot.line_of(self.error.start)
+
+
+def candidates(question: NextQuestion) -> list[Candidate]:
+    """One for each line, but for those that the user has edited and that of the cursor."""
+    broken = [_Broken(question.files[uri], error) for uri, errors in question.broken.items() for error in errors]
+    if not broken or _is_writing(question) or _is_unfinished(question, broken):
+        return []
+    elsewhere = [place for place in broken if _is_elsewhere(question, place)]
+    first_of_lines = {(place.snapshot.uri, place.line): place for place in reversed(elsewhere)}
+    return [_candidate(place, number) for number, place in enumerate(_ordered(question, list(first_of_lines.values())))]
+
+
+def leading_there(question: NextQuestion, broken: Sequence[Candidate], answer: Answer) -> Answer:
+    """The answer, or the first of the places if there is nothing to offer and the client can go there."""
+    if answer.offer or not broken or not question.shows_places:
+        return answer
+    place, snapshot = broken[0], question.files[broken[0].uri]
+    edit = TextEdit(place.start, place.end, snapshot.text[place.start : place.end], place.uri)
+    return replace(answer, offers=(Offer((edit,), place.p_edit, {place.uri: snapshot}, kind=PLACE, label=LABEL),))
+
+
+def _is_writing(question: NextQuestion) -> bool:
+    """Whether the user may be in the middle of a word of the last edit."""
+    snapshot, offset = question.snapshot, question.offset
+    if not question.is_typing or snapshot.line_of(offset) not in _edited(question, snapshot, newest=True):
+        return False
+    return is_word(snapshot.text[offset - 1 : offset])
+
+
+def _is_unfinished(question: NextQuestion, broken: Sequence[_Broken]) -> bool:
+    """Whether the last edit is itself at fault: what it breaks elsewhere may not stay."""
+    return any(place.line in _edited(question, place.snapshot, newest=True) for place in broken)
+
+
+def _is_elsewhere(question: NextQuestion, place: _Broken) -> bool:
+    at_cursor = place.snapshot.uri == question.snapshot.uri and place.line == question.snapshot.line_of(question.offset)
+    return not at_cursor and place.line not in _edited(question, place.snapshot)
+
+
+def _edited(question: NextQuestion, snapshot: Snapshot, *, newest: bool = False) -> set[int]:
+    """The lines that the last edits left in a file."""
+    ranges = [(start, end) for age, (start, end) in edited_lines(snapshot, question.edits) if not (newest and age)]
+    return {
+        line
+        for start, end in ranges
+        for line in range(snapshot.line_of(start), snapshot.line_of(max(end - 1, start)) + 1)
+    }
+
+
+def _ordered(question: NextQuestion, places: Sequence[_Broken]) -> Iterator[_Broken]:
+    """Those in the user's file first, the nearest before others."""
+    here, uri = question.snapshot.line_of(question.offset), question.snapshot.uri
+
+    def distance(place: _Broken) -> tuple[bool, str, int]:
+        is_here = place.snapshot.uri == uri
+        return not is_here, "" if is_here else place.snapshot.uri, abs(place.line - here) if is_here else place.line
+
+    return iter(sorted(places, key=distance)[:MOST_BROKEN])
+
+
+def _candidate(place: _Broken, number: int) -> Candidate:
+    end = min(place.error.end, place.snapshot.line_end(place.line))
+    return Candidate(
+        uri=place.snapshot.uri,
+        start=place.error.start,
+        end=max(end, place.error.start),
+        text=None,
+        kind=PLACE,
+        rule=None,
+        features={},
+        p_edit=SURE - number * LESS_LIKELY,
+    )
