@@ -45,7 +45,8 @@ def test_fit_is_judged_on_rows_it_has_not_seen():
 
 
 def test_few_rows_hardly_move_the_defaults():
-    found = fit_confidence(observations(2, Calibration()))
+    one_right_one_wrong = observations(2, Calibration(), seed=7)
+    found = fit_confidence(one_right_one_wrong)
     np.testing.assert_allclose(found.weights, Calibration().weights, atol=1.0)
 
 
@@ -86,7 +87,7 @@ def test_rows_either_fit_or_judge(tmp_path, monkeypatch):
     sides = []
 
     def twice_each(runtime, tokenizer, rows):
-        seen = [(-1.0, -1.0, float(one.id.split()[1]), *[0.0] * 5) for one in rows for _ in range(2)]
+        seen = [(-1.0, -1.0, float(one.id.split()[1]), *[0.0] * 2) for one in rows for _ in range(2)]
         return [Observation(each, False) for each in seen]
 
     monkeypatch.setattr(calibrate, "answer_observations", twice_each)

@@ -76,7 +76,7 @@ class GapDecoding(Decoding[GapAnswer]):
         tail = self._shown_proposal()
         ids = [*committed.ids, *tail.ids]
         complete = bool(tail.ids) and self.answer.ends(tail.ids[-1])
-        return DecodedAnswer(ids, [*committed.probabilities, *probabilities(tail)], complete, committed.names)
+        return DecodedAnswer(ids, [*committed.probabilities, *probabilities(tail)], complete)
 
     def slots(self) -> Iterator[Held | None]:
         """The contents of the answer's slots: its committed tokens, which are settled unless other lines are tried,
