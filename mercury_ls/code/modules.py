@@ -233,13 +233,19 @@ class Project:
     def may_name(self, file: Snapshot, home: Snapshot, name: str = "") -> bool:
         """Whether an import of a file may lead to the home, or to a name that it declares at its top, roughly, without
         a parser."""
-        if family(file.path) in traits.PACKAGED or file.path not in self._seeing(home, frozenset(self._roots)):
-            return family(file.path) in traits.PACKAGED
-        if not name or family(file.path) != "python" or file.path in self._seeing(home, frozenset(self._roots), name):
+        language, roots = family(file.path), frozenset(self._roots)
+        if language in traits.PACKAGED:
             return True
-        starts = (match.start() for match in re.finditer(rf"\.\s*{re.escape(name)}\b", file.text))
-        paths = (PATH_BACKWARDS.match(file.text[max(start - LONGEST_PATH, 0) : start][::-1]) for start in starts)
-        return any(path is not None and path[1][::-1] in _imported_words(file) for path in paths)
+        if file.path not in self._seeing(home, roots):
+            return False
+        if not name or language != "python" or file.path in self._seeing(home, roots, name):
+            return True
+        for match in re.finditer(rf"\.\s*{re.escape(name)}\b", file.text):
+            start = match.start()
+            path = PATH_BACKWARDS.match(file.text[max(start - LONGEST_PATH, 0) : start][::-1])
+            if path is not None and path[1][::-1] in _imported_words(file):
+                return True
+        return False
 
     def _seeing(self, home: Snapshot, roots: frozenset[str], name: str = "") -> frozenset[str]:
         key = "seeing", home.path, roots, name
@@ -277,9 +283,13 @@ class Project:
         mentioning = self._mentioning(name, near)
         if mentioning is None:
             return None
-        paths = {path for path in (*mentioning, *self._known, near) if fits(path) and family(path) == family(near)}
-        files = [self.file(path) for path in sorted(paths)]
-        return None if None in files else [file for file in files if file is not None]
+        files: list[Snapshot] = []
+        for path in sorted({*mentioning, *self._known, near}):
+            if family(path) == family(near) and fits(path):
+                if (file := self.file(path)) is None:
+                    return None
+                files.append(file)
+        return files
 
     def module(self, snapshot: Snapshot, named: str, roots: Sequence[str] | None = None) -> str | None:
         """The file to which a module name in a file refers: in Go the folder, in Java the class or folder. Modules of

@@ -326,11 +326,13 @@ class Server(LanguageServer):
 
     def explain(self, status: Status) -> None:
         """Once, what a client that knows of no engine would not show: that there is none, or not the one wanted."""
-        is_lost = status.state == "unavailable" and not self._was_ready and not self.knows_mercury
-        self._was_ready |= status.state == "ready"
-        if (is_lost or status.state == "ready") and status.detail and status.detail not in self._explained:
-            self._explained.add(status.detail)
-            self.show(lsp.MessageType.Warning, status.detail)
+        is_ready, is_lost = status.state == "ready", status.state == "unavailable"
+        is_told = is_ready or (is_lost and not (self._was_ready or self.knows_mercury))
+        self._was_ready |= is_ready
+        if not is_told or status.detail in ("", *self._explained):
+            return
+        self._explained.add(status.detail)
+        self.show(lsp.MessageType.Warning, status.detail)
 
     async def show_loading(self, status: Status) -> None:
         window = self.protocol.client_capabilities.window

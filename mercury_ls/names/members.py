@@ -76,13 +76,14 @@ class NameSources:
     def _members(self, query: Wanted) -> Members | None:
         """All members, if any source lists them all: those that the file uses exist even if no analyser knows them. At
         the cursor, those that continue what is typed."""
-        place = query.place
-        answers = [answer for learner in self._learners if (answer := learner.known(query))]
-        listed = {name: None for answer in answers for name in answer.names}
-        if place.is_free or DYNAMIC in listed or not any(answer.complete for answer in answers):
+        place, listed, is_complete = query.place, dict[str, None](), False
+        for learner in self._learners:
+            if answer := learner.known(query):
+                listed |= dict.fromkeys(answer.names)
+                is_complete |= answer.complete
+        if place.is_free or not is_complete or DYNAMIC in listed:
             return None
         listed |= dict.fromkeys(uses(query.snapshot.text, place))
         names = tuple(name for name in listed if name.startswith(place.typed))
-        if not names or len(names) > MOST_NAMES:
-            return None
-        return Members("" if place.is_cursor else place.receiver, names)
+        is_told = 0 < len(names) <= MOST_NAMES
+        return Members("" if place.is_cursor else place.receiver, names) if is_told else None

@@ -135,16 +135,15 @@ class LimitedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _most_expendable(self) -> "LimitedConnection":
-        other_connections = [
-            connection
-            for connection in cast("set[LimitedConnection]", self.connections)
-            if connection is not self and not connection.transport.is_closing()
-        ]
-        silent = [other for other in other_connections if other.cycle is None]
-        idle = [other for other in other_connections if other.cycle is not None and other.cycle.response_complete]
-        slow = [
-            other
-            for other in other_connections
-            if other.cycle is not None and (other.cycle.more_body or other.flow.write_paused)
-        ]
+        """The longest silent one, else the longest idle one, else the one that reads or writes slowly for longest."""
+        silent, idle, slow = list[LimitedConnection](), list[LimitedConnection](), list[LimitedConnection]()
+        for other in cast("set[LimitedConnection]", self.connections):
+            if other is self or other.transport.is_closing():
+                continue
+            if other.cycle is None:
+                silent.append(other)
+            elif other.cycle.response_complete:
+                idle.append(other)
+            elif other.cycle.more_body or other.flow.write_paused:
+                slow.append(other)
         return min(silent or idle or slow or [self], key=lambda connection: connection._since)

@@ -85,11 +85,14 @@ class Generation:
     def agrees(self, current: Snapshot, cursor: int) -> bool:
         """Whether it may still be what the user is typing: what was typed since it began and what it has written are
         the same as far as both go."""
-        base, draft = self.question.snapshot, self.answer.draft if self.question.grows or self.is_over else ""
+        base = self.question.snapshot
+        if base.uri != current.uri:
+            return False
         if cursor < self.question.offset:
-            return self.is_ahead and base.uri == current.uri and base.text.startswith(current.text[:cursor])
+            return self.is_ahead and base.text.startswith(current.text[:cursor])
+        draft = self.answer.draft if self.question.grows or self.is_over else ""
         edit = TextEdit(self.target.start, self.target.end, in_the_files_style(draft, base))
-        return base.uri == current.uri and may_become(edit, base.text, current.text, cursor)
+        return may_become(edit, base.text, current.text, cursor)
 
     def remainder(self, current: Snapshot, cursor: int) -> Offer | None:
         """What is left of its offer in this text, None where the text conflicts with it or nothing is on offer."""

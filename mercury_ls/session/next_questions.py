@@ -190,18 +190,21 @@ class NextQuestions:
     def _closed_paths(self, symbols: Sequence[Sought], near: Snapshot, importers: Callable[[], Importers]) -> list[str]:
         """Those that mention the file of a symbol as well come first: they may import it. Where files need an import to
         use it, those without one come last, and are left out if the whole project is known."""
-        open_paths = {document.path for document in self._files.documents.values()}
-        importing = [symbol.names | {_module(symbol.path)} for symbol in symbols]
-        mentioning, names = self._files.workspace.mentioning, [symbol.names for symbol in symbols]
-        paths = dict.fromkeys((*mentioning(importing, near.path), *mentioning(names, near.path)))
-        closed = [path for path in paths if path not in open_paths]
+        closed = self._closed_mentioning(symbols, near.path)
         if not closed or family(near.path) not in IMPORTING or any(symbol.member for symbol in symbols):
             return closed
         seeing = frozenset[str]().union(*(importers().seeing(symbol.path) for symbol in symbols))
-        first = [path for path in closed if path in seeing]
         is_fixture = any(PurePath(symbol.path).name == FIXTURES for symbol in symbols)
-        is_whole = not self._files.workspace.gap() and not is_fixture
-        return first if is_whole else [*first, *(path for path in closed if path not in seeing)]
+        if self._files.workspace.gap() or is_fixture:
+            return sorted(closed, key=lambda path: path not in seeing)
+        return [path for path in closed if path in seeing]
+
+    def _closed_mentioning(self, symbols: Sequence[Sought], near: str) -> list[str]:
+        mentioning, names = self._files.workspace.mentioning, [symbol.names for symbol in symbols]
+        importing = [symbol.names | {_module(symbol.path)} for symbol in symbols]
+        open_paths = {document.path for document in self._files.documents.values()}
+        paths = dict.fromkeys((*mentioning(importing, near), *mentioning(names, near)))
+        return [path for path in paths if path not in open_paths]
 
     def _read(self, paths: Iterable[str], symbols: Sequence[Sought]) -> Iterator[Snapshot]:
         """Those of the closed files that may use one of these symbols by their text."""

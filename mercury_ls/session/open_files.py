@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Protocol
 
@@ -285,11 +285,17 @@ class OpenFiles:
 
     def neighbours(self, uri: str) -> list[Snapshot]:
         """The cells of the same notebook, then the other files, the most recently used first."""
-        cells: Sequence[str] = next((cells for cells in self.notebooks.values() if uri in cells), ())
-        order = [*cells, *(u for u in reversed(self._recent) if u not in cells)]
-        others = (u for u in order if u != uri and not self._hides(u))
-        latest = (self.documents[u].snapshot() if u in self.documents else self._recent.get(u) for u in others)
-        return [*islice((snapshot for snapshot in latest if snapshot and not unfit(snapshot.text)), NEIGHBOURS)]
+        notebooks = [cells for cells in self.notebooks.values() if uri in cells]
+        order = dict.fromkeys(chain(*notebooks[:1], reversed(self._recent)))
+        order.pop(uri, None)
+        latest = (self._latest(other) for other in order if not self._hides(other))
+        return [*islice(filter(None, latest), NEIGHBOURS)]
+
+    def _latest(self, uri: str) -> Snapshot | None:
+        """An open or recent file as it is now; none of one whose text is unfit."""
+        document = self.documents.get(uri)
+        snapshot = document.snapshot() if document else self._recent.get(uri)
+        return None if snapshot is None or unfit(snapshot.text) else snapshot
 
     def around(self, snapshot: Snapshot) -> list[Snapshot]:
         """The neighbours, and in place of those that are missing the nearest files of the workspace."""

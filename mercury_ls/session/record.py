@@ -229,11 +229,12 @@ class _TypedText:
 
     def _secrets(self) -> list[str]:
         """The masked pieces of the document, but for those so short that they occur anywhere."""
-        if not self.secret:
-            return []
-        runs = groupby(zip(self._document.text, self._characters, strict=True), lambda pair: pair[1] in self.secret)
-        pieces = ("".join(character for character, _ in run) for is_secret, run in runs if is_secret)
-        return [piece for piece in pieces if len(piece) >= SHORTEST_SECRET]
+        pieces, end = list[str](), 0
+        for is_secret, run in groupby(self._characters, self.secret.__contains__):
+            start, end = end, end + sum(1 for _ in run)
+            if is_secret and end - start >= SHORTEST_SECRET:
+                pieces.append(self._document.text[start:end])
+        return pieces
 
     def masked(self) -> str:
         return _stars(self._document.text, self._characters, self.secret)

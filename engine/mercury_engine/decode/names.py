@@ -52,11 +52,12 @@ class KnownNames:
 
     def _closed(self, line: str, start: int) -> Collection[str] | None:
         """The names of which one must follow a line, at this place in the answer; None if others may."""
-        receiver = RECEIVER.search(line)
-        at_cursor = start == self._begins
-        if start < self._begins or not (receiver or at_cursor) or QUOTES_AND_COMMENTS.search(line):
+        if start < self._begins or QUOTES_AND_COMMENTS.search(line):
             return None
-        return self._names.get(receiver[1] if receiver and not at_cursor else "")
+        if start == self._begins:
+            return self._names.get("")
+        receiver = RECEIVER.search(line)
+        return self._names.get(receiver[1]) if receiver else None
 
 
 def _word_at_end(text: str) -> str:

@@ -257,9 +257,10 @@ def _number(path: Path, config: Mapping[str, Any], name: str) -> float | None:
 def _context(config: Mapping[str, Any], limit: int) -> int:
     """Rows see everything before them, so a sliding window limits the context."""
     slides = config.get("use_sliding_window", True) and config.get("sliding_window")
-    sizes = [size for size in (config.get("max_position_embeddings"), slides, limit) if size]
-    if odd := [size for size in sizes if type(size) is not int or size < 1]:
-        raise ValueError(f"a context of {reprlib.repr(odd[0])}")
+    sizes = [*filter(None, (config.get("max_position_embeddings"), slides, limit))]
+    for size in sizes:
+        if type(size) is not int or size < 1:
+            raise ValueError(f"a context of {reprlib.repr(size)}")
     return min(sizes, default=2048)
 
 

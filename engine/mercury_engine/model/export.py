@@ -265,7 +265,9 @@ def fits(weights: Weights, name: str, shape: tuple[int, ...]) -> bool:
         return weight.dtype == np.float32 and weight.shape == shape
     if len(shape) != 2 or scales.ndim != 2 or len(scales) != shape[0]:
         return False
+    rows, columns = shape
+    groups = scales.shape[1]
     if weight.dtype == np.int8:
-        return weight.shape == shape and scales.shape[1] == 1 and scales.dtype == np.float32
-    packed = weight.dtype == np.uint8 and weight.shape == (shape[0], shape[1] // 2)
-    return packed and shape[1] % (2 * scales.shape[1]) == 0 and scales.dtype == np.float16
+        return (weight.shape, groups, scales.dtype) == (shape, 1, np.float32)
+    is_packed = (weight.shape, weight.dtype, scales.dtype) == ((rows, columns // 2), np.uint8, np.float16)
+    return is_packed and columns % (2 * groups) == 0
