@@ -210,7 +210,7 @@ def test_index_is_empty_where_none_is_wanted(put):
 
 
 def test_text_kept_is_bounded(put, monkeypatch):
-    monkeypatch.setattr(workspace, "LARGEST_INDEX", 100)
+    monkeypatch.setattr(workspace, "LARGEST_INDEX", 60)
     tree = Tree(put({f"m{n}.py": f"def f{n}(): return 10000\n" for n in range(9)})).settle()
     assert tree.found("f8", "f7", "f6", "f0") == ["m8.py: def f8(): return 10000", "m7.py: def f7(): return 10000"]
 
