@@ -255,14 +255,14 @@ def _new_lines(after: Iterable[dict[str, Any]], before: Iterable[dict[str, Any]]
 
 def _drawn(texts: Texts, draw: random.Random) -> Iterator[Breaking]:
     """Of each kind in turn."""
-    edits = [edit for file in texts.values() for edit in breaking_edits(file)]
+    edits = [edit for file in texts.values() for edit in _breaking_edits(file)]
     draw.shuffle(edits)
     kinds = ([edit for edit in edits if edit.kind == kind] for kind in KINDS)
     for one_of_each in zip_longest(*kinds):
         yield from filter(None, one_of_each)
 
 
-def breaking_edits(file: Snapshot) -> Iterator[Breaking]:
+def _breaking_edits(file: Snapshot) -> Iterator[Breaking]:
     tree = ast.parse(file.text)
     for scope in ast.walk(tree):
         for node in ast.iter_child_nodes(scope):
