@@ -44,7 +44,7 @@ step that cannot be stopped."""
 CHUNK_BYTES, NODE_BYTES = 1 << 14, 1 << 8
 """The number of bytes that the parser, or a node of its tree, reads at a time."""
 MOST_TRIED = 50_000
-MAX_DEPTH = 256
+MAX_DEPTH = 128
 DEEPEST_TREE = 2000
 """What walks through a tree takes the square of its depth, and of signs in a row: queries of tree-sitter do."""
 DEPTHS_TAKEN = 16

@@ -278,6 +278,7 @@ def names_it(node: Node, whole: Node) -> bool:
     return named is not None
 
 
+@cached
 def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
     """The parameter or local that this identifier declares."""
     scope = node and _binder(snapshot, node)

@@ -1,8 +1,8 @@
 """Where a name is declared: in scope, or in the file from which an import brings it, by any re-exports."""
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice, takewhile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise, takewhile
 from os.path import dirname, join
 from pathlib import PurePath
 
@@ -13,8 +13,8 @@ from mercury_ls.code import scopes, symbols, traits
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.index import facts
 from mercury_ls.code.modules import Imported, Project, default_exports, family, hands_out, in_import, package_of
-from mercury_ls.code.parts import is_part, kind_of, part_of
-from mercury_ls.code.syntax import innermost, outward, upward
+from mercury_ls.code.parts import kind_of, part_of
+from mercury_ls.code.syntax import innermost, upward
 
 MOST_STEPS = 12
 """Names, imports and bases that one question follows."""
@@ -95,30 +95,29 @@ def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
     by_scope, node = declared(file, name), scopes.node_at(file, offset)
     if local is not None:
         return by_scope.get(local.reach, [])
-    spaces = (scopes.range_of(file, outer) for outer in upward(file, node) if outer.type in _spaces(file))
+    path, kinds = upward(file, node), _spaces(file)
+    spaces = (scopes.range_of(file, outer) for outer in path if outer.type in kinds)
     nodes = by_scope.get(next((space for space in spaces if space in by_scope), None), [])
     if node is not None and node in nodes:
         return [node]
     if symbols.allows_bare_members(file):
         return nodes
-    inside = outward(_evaluated(node) if family(file.path) == "python" else None)
-    body = next((inner for inner in inside if inner.type in scopes.FUNCTIONS or _is_body_of_type(inner)), None)
+    inside = _evaluated(path) if family(file.path) == "python" else ()
+    bodies = (inner for inner, outer in pairwise(inside) if inner.type in scopes.FUNCTIONS or _has_body(outer, inner))
+    body = next(bodies, None)
     before = [node for node in nodes if (node.parent or node).end_byte <= file.byte(offset)]
     in_type = [node for node in before if body and (owner := symbols.owner_of(node)) and owner == body.parent]
     return in_type or [node for node in nodes if symbols.owner_of(node) is None]
 
 
-def _is_body_of_type(node: Node) -> bool:
-    return kind_of(node.parent) in scopes.TYPES and is_part(node, "body")
+def _has_body(node: Node, body: Node) -> bool:
+    return node.type in scopes.TYPES and part_of(node, "body") == body
 
 
-def _evaluated(node: Node | None) -> Node | None:
+def _evaluated(path: Sequence[Node]) -> Sequence[Node]:
     """Decorators, defaults and annotations of a Python function are evaluated where it is declared."""
-    child, around = node, node and node.parent
-    while around is not None and around.type not in scopes.FUNCTIONS:
-        child, around = around, around.parent
-    is_body = around is not None and child == around.child_by_field_name("body")
-    return node if around is None or is_body else around.parent
+    at = next((at for at, outer in enumerate(path) if at and outer.type in scopes.FUNCTIONS), 0)
+    return path if not at or path[at - 1] == part_of(path[at], "body") else path[at + 1 :]
 
 
 def _is_out_of_sight(file: Snapshot, name: str, offset: int) -> bool:

@@ -294,6 +294,12 @@ class Uses(Struct, dict=True):
         return meaning.is_known and bool(meaning.definitions) and all(map(self._is_it, meaning.definitions))
 
     def _is_it(self, definition: Declaration) -> bool:
+        told = self.project.once(("it", self.symbol, self.home), dict[Declaration, bool])
+        if definition not in told:
+            told[definition] = self._may_be_it(definition)
+        return told[definition]
+
+    def _may_be_it(self, definition: Declaration) -> bool:
         """Whether it is declared where the home may declare it, which may do so several times."""
         file, name, own = definition.file, definition.name, self.symbol.node
         if file.path != self.home.path or symbols.owner_of(name) is not None or scopes.binding(file, name) is not None:
