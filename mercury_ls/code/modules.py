@@ -300,7 +300,8 @@ class Project:
                 key = "module of Python", dirname(snapshot.path), named, others
                 return self.once(key, lambda: self._module_of_python(snapshot.path, named, others))
             case "javascript":
-                return self._module_of_javascript(snapshot.path, named)
+                key = "module of JavaScript", dirname(snapshot.path), named
+                return self.once(key, lambda: self._module_of_javascript(snapshot.path, named))
             case "go":
                 return self._package_of_go(snapshot.path, named)
             case "rust":
@@ -442,6 +443,7 @@ def _imported_words(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", " ".join(match[0] for match in IMPORTING["python"].finditer(snapshot.text))))
 
 
+@cached
 def hands_out(snapshot: Snapshot, name: str) -> bool:
     """True if the file exports the name unchanged: in CommonJS only by `exports = { name }`, since `exports.name =
     name` keeps the exported name when the local one changes."""
