@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check fix test test-core quick test-editors test-gpu test-real train-edits vscode bench release types workflows clean
+.PHONY: help demo check fix test test-core quick test-editors test-gpu test-real train-edits vscode bench release bundle types workflows clean
 
 help:
 	@echo "make demo    watch the server complete a function and carry a rename through two files"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in four minutes"
 	@echo "make release  build what a tag publishes, and try each artefact in an empty environment"
 	@echo "python house.py [FOLDER]  say of each file in a sentence what it holds"
+	@echo "make bundle  build one file that installs on machines without a network, and try it"
 	@echo "make clean   remove the environment and caches"
 
 $(BASE): pyproject.toml models/quicksilver/pyproject.toml
@@ -114,6 +115,10 @@ release: $(BASE)
 	$(PIP) -e '.[release]'
 	$(BIN)/python -m tests.editors.tools node neovim-0.12 lazy.nvim vim code-server chromium
 	$(BIN)/python -m release
+
+bundle: vscode
+	$(PIP) -e '.[release]'
+	$(BIN)/python -m release.bundle
 
 clean:
 	rm -rf $(VENV) .venv-core .pytest_cache .ruff_cache .hypothesis
