@@ -38,11 +38,11 @@ def built(out: Path) -> Path:
     return path
 
 
-def offline(command: Sequence[str | Path], folder: Path, more: Mapping[str, str] = NOTHING) -> str:
-    return run([*SEPARATE, *command], folder, more)
+def offline(command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] = NOTHING) -> str:
+    return run([*SEPARATE, *command], folder, variables)
 
 
-def can_be_offline() -> bool:
+def _can_be_offline() -> bool:
     try:
         return bool(shutil.which(SEPARATE[0])) and not offline(["true"], ROOT)
     except CommandError:
@@ -51,7 +51,7 @@ def can_be_offline() -> bool:
 
 def tried(bundle: Path) -> str:
     """What it did once installed."""
-    runs = offline if can_be_offline() else run
+    runs = offline if _can_be_offline() else run
     with TemporaryDirectory(prefix="mercury-") as home:
         folder = Path(home)
         shutil.copytree(
@@ -61,8 +61,8 @@ def tried(bundle: Path) -> str:
         target = folder / "installed"
         runs([sys.executable, bundle, target], folder, {"PYTHONPATH": ""})
         room = Room(runs, folder / "room", folder / "tools", ROOT, target / "bin", __version__)
-        seen = installation(room, bundle, target / "bin")
-    return f"{seen}; {'without a network' if runs is offline else 'with a network, which could not be taken away'}"
+        proof = installation(room, bundle, target / "bin")
+    return f"{proof}; {'without a network' if runs is offline else 'with a network, which could not be taken away'}"
 
 
 def main() -> str | None:

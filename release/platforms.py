@@ -29,6 +29,20 @@ We have run it only on Linux on x86-64. For the other systems, we checked only t
 mercury-ls have wheels, not that they work or that their own dependencies have wheels. `mercury-ls doctor` lists what
 is missing.
 
+## Without a network
+
+`make bundle`, on a machine with a network, Node and the same kind of system and Python, builds one file in `dist/bundle`: wheels of the server,
+quicksilver and all that they need, the plugins and VS Code's extension. On the other machine:
+
+```console
+$ python3.11 mercury-ls-0.1.0-linux-x86_64-cpython3.11.pyz           # into ~/.local/share/mercury-ls/installed, or a folder that you name
+$ ~/.local/share/mercury-ls/installed/bin/mercury-ls doctor
+$ ~/.local/share/mercury-ls/installed/bin/mercury-ls editor vscode   # where the extension lies; likewise nvim, vim, zed …
+```
+
+It asks no index, and refuses another Python or system. `make bundle` tries it in an empty home, on Linux in a network namespace without routes where
+the system allows one.
+
 ## Without OpenVINO
 
 On Windows for ARM, the installer omits OpenVINO automatically. Package metadata cannot express the same for Alpine

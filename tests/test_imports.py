@@ -86,6 +86,7 @@ ORDER = {
             "edit_candidates",
             "index",
             "judged",
+            "broken",
             "keys",
             "latency",
             "load",

@@ -13,8 +13,9 @@ def test_editors_take_at_most_three_steps():
     for readme in EDITORS.glob("*/README.md"):
         text = readme.read_text(encoding="utf-8")
         section = re.search(r"^## From nothing to the first suggestion$(.*?)^## |\Z", text, re.DOTALL | re.MULTILINE)
-        steps = re.findall(r"^\d+\. ", section[1] or text, re.MULTILINE)
-        assert 1 <= len(steps) <= 3, readme
+        ways = re.split(r"^## ", section[1] or text, flags=re.MULTILINE)
+        steps = [len(re.findall(r"^\d+\. ", way, re.MULTILINE)) for way in ways]
+        assert 1 <= max(steps) <= 3, readme
 
 
 def test_vims_settings_are_real_ones():

@@ -653,7 +653,7 @@ async def test_client_is_told_of_errors_that_came_with_an_edit(client):
     client.send(reported(uri, 2, 2))
     client.send(reported(uri, 2, 2, 1))
     client.send(reported(uri, 2, 2, 1))
-    asked = {**place(uri, 0, 9), "context": {"triggerKind": 2, "places": True}}
+    asked = {**place(uri, 2, 5), "context": {"triggerKind": 2, "places": True}}
     offer = (await client.request("mercury/nextEdit", asked))["result"]
     assert (offer["kind"], offer["label"], offer["summary"]) == ("diagnostic", "new error", "1 here")
     assert [(edit["range"]["start"]["line"], edit["newText"]) for edit in offer["edits"]] == [(1, "")]
