@@ -31,17 +31,18 @@ is missing.
 
 ## Without a network
 
-`make bundle`, on a machine with a network, Node and the same kind of system and Python, builds one file in `dist/bundle`: wheels of the server,
-quicksilver and all that they need, the plugins and VS Code's extension. On the other machine:
+`make bundle`, on a machine with a network, Node and the same kind of system and Python, builds one file in
+`dist/bundle`: wheels of the server, quicksilver and all that they need, the plugins and VS Code's extension. On the
+other machine it installs into `~/.local/share/mercury-ls/installed`, or a folder that you name:
 
 ```console
-$ python3.11 mercury-ls-0.1.0-linux-x86_64-cpython3.11.pyz           # into ~/.local/share/mercury-ls/installed, or a folder that you name
+$ python3.11 mercury-ls-0.1.0-linux-x86_64-cpython3.11.pyz
 $ ~/.local/share/mercury-ls/installed/bin/mercury-ls doctor
-$ ~/.local/share/mercury-ls/installed/bin/mercury-ls editor vscode   # where the extension lies; likewise nvim, vim, zed …
+$ ~/.local/share/mercury-ls/installed/bin/mercury-ls editor vscode   # likewise nvim, vim, zed …
 ```
 
-It asks no index, and refuses another Python or system. `make bundle` tries it in an empty home, on Linux in a network namespace without routes where
-the system allows one.
+It asks no index, and refuses another Python or system. `make bundle` tries it in an empty home, on Linux in a network
+namespace without routes where the system allows one.
 
 ## Without OpenVINO
 
