@@ -40,8 +40,8 @@ async def test_next_lines_are_suggested(newcomer, file):
     uri = newcomer.open("untitled:Untitled-1", text)
     row, column = text.count("\n"), len(text.rpartition("\n")[2])
     newcomer.type(uri, row, column, " ")
-    (first,) = await newcomer.inline(uri, row, column + 1, invoked=True)
+    first, *_ = await newcomer.inline(uri, row, column + 1, invoked=True)
     assert first.insert_text == "weight"
     newcomer.type(uri, row, column + 1, "weight\n        self.price = ")
-    (second,) = await newcomer.inline(uri, row + 1, len("        self.price = "), invoked=True)
+    second, *_ = await newcomer.inline(uri, row + 1, len("        self.price = "), invoked=True)
     assert second.insert_text == "price"

@@ -15,7 +15,6 @@ pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
 SUBCOMMANDS = [
     "accept",
-    "answer",
     "dismiss",
     "install",
     "log",
@@ -110,7 +109,8 @@ def test_toggled_off_nothing_is_suggested_until_it_is_on_again(editor, language)
     editor.command("Mercury toggle lua")
     editor.command(f"Mercury toggle {language}")
     editor.type(shown[1])
-    assert editor.suggestion() == shown[2:]
+    # An offer may grow.
+    assert editor.suggestion().startswith(shown[2:])
 
 
 def test_why_and_status_tell_that_it_was_toggled_off(served):

@@ -130,23 +130,17 @@ def again(editor, key: str = ".") -> None:
     editor.type(key)
 
 
-def suggest(editor, text: str) -> None:
-    editor.lua("require('mercury').suggest()")
-    editor.shows(text)
-
-
 @copying
 @pytest.mark.parametrize("name", SERVERS)
-def test_name_that_only_another_server_knows_is_suggested(beside, name):
+def test_name_that_only_another_server_knows_is_told_once(beside, name):
     editor, journal = beside(NEWEST, command(name))
     editor.until(lambda: editor.lua(READY), f"{name} to answer")
     write_behind(editor)
     known = editor.until(lambda: journal.known(lambda: again(editor)), "an answer")
     assert "weigh" in [item["name"] for item in known["items"]]
-    suggest(editor, "weigh")
     asked = len(journal.asked())
     editor.type("we")
-    editor.shows("igh")
+    editor.until(lambda: editor.lua("return _G.settled()"), "an answer")
     assert len(journal.asked()) == asked
 
 

@@ -128,7 +128,7 @@ def test_next_edit_is_asked_for_with_version_and_place(editor):
     versions = [change["textDocument"]["version"] for change in journal(editor, "textDocument/didChange")]
     assert asked["textDocument"]["version"] == versions[-1]
     assert asked["position"] == {"line": 0, "character": 0}
-    assert asked["context"] == {"triggerKind": 2, "closedFiles": True, "typing": False}
+    assert asked["context"] == {"triggerKind": 2, "closedFiles": True, "places": True, "typing": False}
 
 
 @pytest.mark.parametrize(
