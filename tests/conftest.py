@@ -1,6 +1,7 @@
 """What every test runs with: one thread of torch in each of the processes that run tests, Triton's interpreter where
 there is no GPU, and no test that fails because the machine is busy."""
 
+import gc
 import os
 import shutil
 
@@ -24,6 +25,12 @@ class Scheduling(LoadFileScheduling):
 
 def pytest_xdist_make_scheduler(config, log):
     return Scheduling(config, log)
+
+
+def pytest_collection_finish():
+    """The tests stay to the end: each full collection of garbage would look at all of their objects again."""
+    gc.collect()
+    gc.freeze()
 
 
 LARGE = {"ray", "torch", "transformers", "triton"}
