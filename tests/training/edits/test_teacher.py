@@ -143,7 +143,7 @@ def test_factors_of_another_model_are_refused(folder, tmp_path):
 def test_command_trains_logs_and_draws(folder, data, tmp_path, monkeypatch):
     monkeypatch.setattr(run, "HELD_OUT", 1)
     arguments = ["--model", folder, "--data", data, "--out", tmp_path, "--rank", 2, "--updates", 2, "--no-compile"]
-    run.main([*map(str, arguments)])
+    run.main([*map(str, arguments), "--threads", "1"])
     entries = list(jsonl.read(tmp_path / run.LOG_FILE, dict))
     assert set(entries[0]) == {"update", "tokens", "text", "copied", "completion"}
     assert [entry["updates"] for entry in entries[1:]] == [1, 2]
