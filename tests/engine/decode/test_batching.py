@@ -165,7 +165,7 @@ asked_together = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(asked_together, st.integers(2, 4), st.integers(0, 2), st.randoms(use_true_random=False))
 def test_answers_are_those_of_requests_that_come_alone(drawn, batch, seed, random):
     asked = [replace(one, session=str(n), effort=effort) for n, (one, effort) in enumerate(drawn)]
@@ -175,7 +175,7 @@ def test_answers_are_those_of_requests_that_come_alone(drawn, batch, seed, rando
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(asked_together, st.integers(0, 6))
 def test_cancelling_one_leaves_the_others_as_they_are(drawn, pauses):
     asked = [replace(one, session=str(n), effort=effort) for n, (one, effort) in enumerate(drawn)]

@@ -97,7 +97,7 @@ def check_close(found, expected):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     gaps,
     st.sampled_from([FLAT, CPU, AVX2, STEEP]),
@@ -112,7 +112,7 @@ def test_verified_answers_are_those_of_plain_autoregression(asked, costs, seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(gaps, st.integers(0, 2), st.sampled_from([0.5, 0.7]))
 @example(gap("self.wi$0\n", most_tokens=16), 0, 0.7)
 def test_answer_given_up_while_somebody_types_would_not_be_shown(asked, seed, bar):
@@ -133,7 +133,7 @@ def test_answer_that_cannot_become_likely_is_given_up_at_its_first_token_while_s
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(st.lists(gaps, min_size=2, max_size=5))
 def test_session_answers_successive_requests_like_a_fresh_one(sequence):
     """Requests of one path share a cache, drafts and statistics."""
@@ -156,7 +156,7 @@ def test_cancelling_anywhere_leaves_nothing_wrong_behind(asked, pauses, effort):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     gaps,
     st.sampled_from(["instant", "low", "medium", "high"]),
@@ -174,7 +174,7 @@ def test_drafts_end_in_one_final_and_never_show_a_special_token(asked, effort, s
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(gaps, st.sampled_from(["low", "high"]), st.integers(0, 2), st.sampled_from([0.0, 0.3]), st.booleans())
 def test_drafts_only_grow_and_end_behind_words(asked, effort, seed, bar, invoked):
     asked = replace(asked, effort=effort, seed=seed, invoked=invoked)

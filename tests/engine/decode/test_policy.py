@@ -161,7 +161,7 @@ rates = st.lists(st.floats(0.0, 50.0), min_size=7, max_size=7).map(
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.one_of(st.sampled_from([GPU, CPU, *MACHINES, STEEP]), rates),
     st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]),

@@ -71,7 +71,7 @@ def check(answers: list[RegionAnswer], ids: list[int], asked: list[RegionQuestio
             assert answer.probabilities == pytest.approx(expected.probabilities, abs=1e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(text.filter(bool), st.lists(questions, min_size=1, max_size=3))
 def test_places_do_not_see_each_other(ids: list[int], asked: list[RegionQuestion]):
     check(written(rewriting(EngineSession(random_runtime().cache()), ids, asked)), ids, asked)
