@@ -5,7 +5,9 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -40,8 +42,33 @@ def bindings(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield name, node.lineno
 
 
-def modules(package: str) -> list[Path]:
-    return sorted((ROOT / package).rglob("*.py"))
+class Module(NamedTuple):
+    """What is named in a file: each with its place."""
+
+    variables: tuple[tuple[str, str], ...]
+    strangers: tuple[str, ...]
+    classes: tuple[tuple[str, str], ...]
+    tests: tuple[str, ...]
+
+
+@cache
+def modules(package: str) -> list[Module]:
+    """Each file is parsed once; no tree is kept."""
+    return [read(path) for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def read(path: Path) -> Module:
+    source, file = path.read_text("utf-8"), path.relative_to(ROOT)
+    tree = ast.parse(source)
+    nodes = [*ast.walk(tree)]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    return Module(
+        tuple((name, f"{file}:{line} {name}") for name, line in bindings(tree)),
+        tuple(f"{file}:{line} {word}" for line, word in strangers(source, tree)),
+        tuple((node.name, f"{file}:{node.lineno} {node.name}") for node in classes),
+        tuple(f"{file}:{node.lineno} {node.name}" for node in functions if node.name.startswith("test_")),
+    )
 
 
 def check(source: str, *names: str) -> None:
@@ -61,8 +88,8 @@ def test_bindings_of_every_form_are_counted():
 
 @pytest.mark.parametrize(("package", "share"), [*dict.fromkeys(PACKAGES, MOST_VAGUE).items(), *AROUND.items()])
 def test_variables_are_named_after_what_they_hold(package, share):
-    names = [(path, *binding) for path in modules(package) for binding in bindings(ast.parse(path.read_text("utf-8")))]
-    vague = [f"{path.relative_to(ROOT)}:{line} {name}" for path, name, line in names if name.strip("_") in VAGUE]
+    names = [variable for module in modules(package) for variable in module.variables]
+    vague = [place for name, place in names if name.strip("_") in VAGUE]
     assert len(vague) <= share * len(names), "\n".join(vague)
 
 
@@ -75,10 +102,10 @@ def documented(tree: ast.AST) -> Iterator[tuple[ast.Expr, int]]:
                     yield docstring, node.lineno
 
 
-def strangers(source: str) -> list[tuple[int, str]]:
+def strangers(source: str, tree: ast.AST) -> list[tuple[int, str]]:
     """Vague words in backticks, with the lines of what they describe, that no code beside them has: a name that has
     been changed since."""
-    docstrings = [*documented(ast.parse(source))]
+    docstrings = [*documented(tree)]
     lines = source.splitlines()
     for docstring, _ in docstrings:
         for number in range(docstring.lineno - 1, docstring.end_lineno or docstring.lineno):
@@ -89,31 +116,27 @@ def strangers(source: str) -> list[tuple[int, str]]:
 
 
 def test_changed_names_are_strangers_to_their_docstrings():
-    assert strangers('def a(b):\n    """Makes `left` of `b`."""\n    return b\n') == [(1, "left")]
-    assert strangers('def a(left):\n    """Makes `left`."""\n') == []
+    for source, places in (
+        ('def a(b):\n    """Makes `left` of `b`."""\n    return b\n', [(1, "left")]),
+        ('def a(left):\n    """Makes `left`."""\n', []),
+    ):
+        assert strangers(source, ast.parse(source)) == places
 
 
 @pytest.mark.parametrize("package", [*PACKAGES, *AROUND])
 def test_docstrings_name_what_is_there(package):
-    places = ((path, place) for path in modules(package) for place in strangers(path.read_text("utf-8")))
-    assert [f"{path.relative_to(ROOT)}:{line} {word}" for path, (line, word) in places] == []
+    assert [place for module in modules(package) for place in module.strangers] == []
 
 
 def test_class_name_means_one_thing():
     places = defaultdict(list)
-    for path in (path for package in PACKAGES for path in modules(package)):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    for name, place in (named for package in PACKAGES for module in modules(package) for named in module.classes):
+        places[name].append(place)
     shared = [place for same in places.values() if len(same) > 1 for place in same]
     assert sum(len(same) > 1 for same in places.values()) <= SHARED_CLASS_NAMES, "\n".join(shared)
 
 
 def test_names_of_tests_lead_with_the_feature():
-    names = []
-    for path in modules("tests"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                names.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    names = [name for module in modules("tests") for name in module.tests]
     leading = [name for name in names if LEADING.match(name.split()[1])]
     assert len(leading) <= MOST_LEADING * len(names), "\n".join(leading)
