@@ -11,7 +11,7 @@ from tests.e2e.conftest import Editor
 from tests.e2e.environment import COMMAND, home, stop_engine
 from tests.editors.models import SHIPPED, named
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio]
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 EDITORS = Path(__file__).parents[2] / "editors"
 SAMPLES = {
@@ -20,12 +20,12 @@ SAMPLES = {
 }
 
 
-@pytest_asyncio.fixture
-async def newcomer(tmp_path_factory, tmp_path):
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def newcomer(tmp_path_factory):
     environment = home(tmp_path_factory.mktemp("h"), MERCURY_ENGINE_MODEL=named(SHIPPED))
     client = make_test_lsp_client()
     await client.start_io(*COMMAND, "--stdio", env=environment)
-    editor = Editor(client, tmp_path)
+    editor = Editor(client, tmp_path_factory.mktemp("project"))
     await editor.initialize()
     await editor.ready()
     yield editor
@@ -37,7 +37,7 @@ async def newcomer(tmp_path_factory, tmp_path):
 @pytest.mark.parametrize("file", SAMPLES)
 async def test_next_lines_are_suggested(newcomer, file):
     (text,) = re.findall(SAMPLES[file], (EDITORS / file).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    uri = newcomer.open("untitled:Untitled-1", text)
+    uri = newcomer.open(f"untitled:{Path(file).stem}", text)
     row, column = text.count("\n"), len(text.rpartition("\n")[2])
     newcomer.type(uri, row, column, " ")
     first, *_ = await newcomer.inline(uri, row, column + 1, invoked=True)
