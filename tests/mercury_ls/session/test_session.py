@@ -251,7 +251,7 @@ async def test_thousand_suggestions_leave_bounded_memory(session, engine):
 
 @pytest.mark.slow
 async def test_suggestions_long_gone_do_not_hold_the_texts_they_were_made_for(session):
-    text = "y = 1\n" * 2_000
+    text = f"# {'y' * 97}\n" * 120
     tracemalloc.start()
     sizes = []
     for number in range(9):
@@ -263,7 +263,7 @@ async def test_suggestions_long_gone_do_not_hold_the_texts_they_were_made_for(se
 
 
 async def test_text_of_a_closed_document_that_was_too_large_is_not_kept(session):
-    text = "y = 1\n" * (LARGEST_DOCUMENT // 5)
+    text = f"# {'y' * 97}\n" * (LARGEST_DOCUMENT // 99)
     tracemalloc.start()
     for number in range(3):
         uri = f"file:///project/large{number}.py"
