@@ -24,7 +24,6 @@ from mercury_ls.cli.given import (
     settings_in_effect,
     start_log,
 )
-from mercury_ls.session.figures import comparable
 from mercury_ls.session.stats import Stats, default_file, plain, recent
 from mercury_ls.session.wiring import recording_switch, recordings
 from mercury_ls.settings.load import Effective, Loaded, effective, user_file
@@ -113,7 +112,7 @@ def stats(options: argparse.Namespace) -> int:
     if options.json:
         print(msgspec.json.encode({"days": rows}).decode())
     else:
-        print(plain(rows, counted.where, comparable(rows)))
+        print(plain(rows, counted.where))
     return 0 if rows else 1
 
 

@@ -9,7 +9,6 @@ from lsprotocol import types as lsp
 from mercury_ls import __version__
 from mercury_ls.lsp.protocol import PlaceParams, Position, SnoozeParams, StatsParams, StatusParams
 from mercury_ls.lsp.server import Server, status_fields
-from mercury_ls.session.figures import comparable
 from mercury_ls.session.session import Session
 from mercury_ls.session.stats import markdown, plain, recent
 from mercury_ls.wording import one_line, remarks
@@ -57,8 +56,7 @@ def status_command(ls: Server) -> dict[str, Any]:
 def stats(ls: Server, params: StatsParams) -> dict[str, Any]:
     counted = ls.started.stats
     rows = counted.rows()
-    notes = [*map(one_line, comparable(rows))]
-    pages = {"page": markdown(rows, counted.where, notes), "plain": plain(rows, counted.where, notes)}
+    pages = {"page": markdown(rows, counted.where), "plain": plain(rows, counted.where)}
     return {**pages, "days": msgspec.to_builtins(rows)}
 
 

@@ -20,7 +20,6 @@ from mercury_ls.completion.target import Silence, Target
 from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import NameSources
 from mercury_ls.project.workspace import Workspace
-from mercury_ls.session.figures import RetentionWatch
 from mercury_ls.session.gate import Gate
 from mercury_ls.session.generations import CHANGED, Generation, Generations
 from mercury_ls.session.idle import Idle
@@ -38,8 +37,6 @@ log = logging.getLogger(__name__)
 
 ALTERNATIVES_SECONDS = 0.15
 """How long the first answer to an explicit request waits for alternatives: quick engines have them by then."""
-MOST_TYPED = 64
-"""Characters that arrive at once and still count as typed: more were pasted."""
 AHEAD_SECONDS = 0.05
 """How long a suggestion stands before what follows it is asked for."""
 
@@ -66,7 +63,6 @@ class Session:
         self.stats.enabled = settings.record.counts
         self.stats.model = lambda: self.questions.model
         self.tally = Tally(self.stats)
-        self.kept = RetentionWatch(self.stats, clock)
         self.generations = Generations()
         self.idle = Idle(self.questions, self.stats, lambda: self.generations.are_running)
         self.next_edits = NextEdits(self.files, self.questions, self.tally, self._note_next_edit)
@@ -128,9 +124,6 @@ class Session:
         typed = self.files.change(uri, version, changes, encoding, self.next_edits.standing.makes)
         if typed is not None:
             self._last_change = uri, typed
-            if typed <= MOST_TYPED:
-                self.stats.add(self.files.documents[uri].language, "inline", "typed", typed)
-            self.kept.look(self.files.documents)
             self._follow_text(self.files.documents[uri].snapshot(), self.files.cursor(uri))
 
     def close(self, uri: str) -> None:
@@ -164,7 +157,6 @@ class Session:
             yield self._decided(request, Answer(silence=reason, final=True), began)
             return
         place = RequestPlace.of(request, self.files.documents[request.uri])
-        self.stats.add(place.document.language, "inline", "opportunities", not request.invoked)
         self.questions.names.want(place.snapshot, place.offset)
         self._follow_shown(place.snapshot, place.offset)
         generation, source = self.generations.fitting(place.snapshot, place.offset, request.invoked), "type-through"
@@ -453,8 +445,7 @@ class Session:
         """`edits` is how many of the edits of an offer were made, if the client lets its user leave some out."""
         if edits == 0:
             self.rejected(id)
-        elif offer := self.next_edits.accepted(id, edits):
-            self.kept.made(offer)
+        elif self.next_edits.accepted(id, edits):
             self.recorder.accepted(id)
         elif self._accepted(id):
             self._drop(id)
@@ -466,22 +457,10 @@ class Session:
     def _accepted(self, id: str, length: int | None = None) -> bool:
         """Whether this is the first that is heard of it."""
         self.files.aftermath.accepted(id, length)
-        inserted = self._just_inserted(id)
-        if not self.tally.accepted(id, inserted):
+        if not self.tally.accepted(id, self._just_inserted(id)):
             return False
-        self._follow_accepted(id, length, inserted)
         self.recorder.accepted(id, length)
         return True
-
-    def _follow_accepted(self, id: str, length: int | None, inserted: int) -> None:
-        """Its text is looked for later, and was not typed although it came as a change."""
-        offer, (uri, change) = self._offer_on_screen(id), self._last_change
-        if offer is None or uri not in self.files.documents:
-            return
-        language = self.files.documents[uri].language
-        self.kept.accepted(uri, language, offer.edit.text[:length])
-        if change == inserted <= MOST_TYPED:
-            self.stats.add(language, "inline", "typed", -inserted)
 
     def _just_inserted(self, id: str) -> int:
         """How many characters accepting a suggestion has just inserted: what the user typed of it does not count."""

@@ -25,21 +25,9 @@ log = logging.getLogger(__name__)
 
 Kind = Literal["inline", "nextEdit"]
 Stored = TypeVar("Stored", bound=Struct)
-Shown = Literal["shown", "typed_through", "accepted", "rejected", "characters"]
-Compared = Literal[
-    "typed",
-    "opportunities",
-    "lingered",
-    "kept_half_minute",
-    "kept_five_minutes",
-    "checked_half_minute",
-    "checked_five_minutes",
-]
-Count = Shown | Compared
+Count = Literal["shown", "typed_through", "accepted", "rejected", "characters"]
 
-IN_TABLE: tuple[Shown, ...] = get_args(Shown)
-COUNTS: tuple[Count, ...] = (*IN_TABLE, *get_args(Compared))
-LINGERING_SECONDS = 0.75
+COUNTS: tuple[Count, ...] = get_args(Count)
 REMEMBERED_OFFERS = 64
 SECONDS_BETWEEN_WRITES = 30.0
 COMPACTED_BYTES = 1 << 16
@@ -54,9 +42,7 @@ Key = tuple[date, str, str, str]
 
 
 class Row(Struct, frozen=True, rename="camel"):
-    """The counts of one day, language, kind and model. Nothing else is stored: no text, no path, no time of day.
-    `lingered` are those that were on the screen for 750 ms or accepted before, `typed` the characters that the user
-    wrote by hand. Of those that were checked the file was still open."""
+    """The counts of one day, language, kind and model. Nothing else is stored: no text, no path, no time of day."""
 
     day: date
     language: str
@@ -66,13 +52,6 @@ class Row(Struct, frozen=True, rename="camel"):
     accepted: int = 0
     rejected: int = 0
     characters: int = 0
-    typed: int = 0
-    opportunities: int = 0
-    lingered: int = 0
-    kept_half_minute: int = 0
-    kept_five_minutes: int = 0
-    checked_half_minute: int = 0
-    checked_five_minutes: int = 0
     model: str = ""
 
     @property
@@ -105,10 +84,6 @@ class Stats:
         self._written_at = clock()
         self._compacted = 0
         self._problem = ""
-
-    @property
-    def now(self) -> float:
-        return self._clock()
 
     @property
     def today(self) -> date:
@@ -180,8 +155,6 @@ class _CountedOffer(Struct, eq=False):
     learn: Callable[[bool], None] | None
     characters: int = 0
     is_shown: bool = False
-    shown_at: float | None = None
-    has_lingered: bool = False
     is_settled: bool = False
     is_typed: bool = False
 
@@ -234,7 +207,6 @@ class Tally:
         offer = self._offers.get(id)
         if offer and not offer.is_settled and not offer.is_typed:
             offer.is_typed = True
-            self._leave(offer)
             self._count(offer, "typed_through")
             self._learn(offer, is_taken=True)
 
@@ -262,7 +234,6 @@ class Tally:
         if offer is None or offer.is_settled:
             return False
         offer.is_settled = True
-        self._leave(offer)
         self._learn(offer, is_taken=False)
         return True
 
@@ -275,7 +246,6 @@ class Tally:
         if offer.is_settled:
             return False
         offer.is_settled = True
-        self._leave(offer, is_taken=count == "accepted")
         self._count(offer, count)
         self._learn(offer, is_taken=count == "accepted")
         return True
@@ -288,16 +258,8 @@ class Tally:
 
     def _show(self, offer: _CountedOffer) -> None:
         if not offer.is_shown:
-            offer.is_shown, offer.shown_at = True, self.stats.now
+            offer.is_shown = True
             self._count(offer, "shown")
-
-    def _leave(self, offer: _CountedOffer, *, is_taken: bool = False) -> None:
-        """It is on the screen no longer."""
-        since, offer.shown_at = offer.shown_at, None
-        was_seen = is_taken or (since is not None and self.stats.now - since >= LINGERING_SECONDS)
-        if was_seen and not offer.has_lingered:
-            offer.has_lingered = True
-            self._count(offer, "lingered")
 
     def _count(self, offer: _CountedOffer, count: Count, number: int = 1) -> None:
         self.counts[count] += number
@@ -391,13 +353,13 @@ def recent(rows: Sequence[Row], days: int, today: date) -> list[Row]:
 
 
 def _cells(row: Row, day: str, language: str) -> tuple[str, ...]:
-    return day, language, NAMES[row.kind], *(f"{getattr(row, name):,}" for name in IN_TABLE)
+    return day, language, NAMES[row.kind], *(f"{getattr(row, name):,}" for name in COUNTS)
 
 
 def _by_language(rows: Iterable[Row]) -> list[Row]:
     """Those in which something was offered, whichever the model."""
     together = _merged(replace(row, model="") for row in rows)
-    return [row for row in together if any(getattr(row, name) for name in IN_TABLE)]
+    return [row for row in together if any(getattr(row, name) for name in COUNTS)]
 
 
 HEAD = ("day", "language", "kind", "shown", "typed through", "accepted", "rejected", "characters saved")
@@ -410,10 +372,9 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(columns(lines, right=range(3, len(HEAD))))
 
 
-def plain(rows: Sequence[Row], where: str, notes: Iterable[str]) -> str:
+def plain(rows: Sequence[Row], where: str) -> str:
     """The statistics where nothing makes a table of Markdown."""
-    parts = [table(rows), *notes] if rows else ["nothing has been counted"]
-    return "\n\n".join([*parts, where])
+    return f"{table(rows) if rows else 'nothing has been counted'}\n\n{where}"
 
 
 def _sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:
@@ -421,8 +382,8 @@ def _sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     return [_cells(total(row for row in rows if row.kind == kind), "total", "") for kind in kinds]
 
 
-def markdown(rows: Sequence[Row], where: str, notes: Iterable[str] = ()) -> str:
-    """The statistics page for editors, with notes below the table."""
+def markdown(rows: Sequence[Row], where: str) -> str:
+    """The statistics page for editors."""
     rows = _by_language(rows)
     lines = [
         HEAD,
@@ -431,5 +392,4 @@ def markdown(rows: Sequence[Row], where: str, notes: Iterable[str] = ()) -> str:
         *(_cells(row, str(row.day), row.language) for row in rows),
     ]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else "Nothing has been counted yet."
-    listed = "\n".join(f"* {note}" for note in notes if rows)
-    return "\n\n".join(filter(None, ("# mercury-ls: suggestions", body, listed, where))) + "\n"
+    return f"# mercury-ls: suggestions\n\n{body}\n\n{where}\n"

@@ -239,9 +239,9 @@ class RecordSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     counts: Annotated[
         bool,
         Meta(
-            description="Count suggestions by day, language and model for `mercury-ls stats`: shown, accepted, "
-            "rejected and kept, and the characters saved and typed; for each answer of a model, how likely and how "
-            "long it was and whether you kept it, to judge the next ones. No text and no paths are stored."
+            description="Count suggestions by day, language and model for `mercury-ls stats`: shown, accepted and "
+            "rejected, and the characters saved; for each answer of a model, how likely and how long it was and "
+            "whether you kept it, to judge the next ones. No text and no paths are stored."
         ),
         PERSONAL,
     ] = True

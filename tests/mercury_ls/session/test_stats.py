@@ -32,7 +32,7 @@ def check(*told: tuple, **expected: int) -> None:
         getattr(tally, what)("a", *arguments)
     zero = dict.fromkeys(stats.COUNTS, 0)
     found = {name: getattr(row, name) for row in counted.rows() for name in zero}
-    assert {**zero, **found} == {**zero, "lingered": expected.get("accepted", 0), **expected}
+    assert {**zero, **found} == {**zero, **expected}
 
 
 def test_answered_suggestion_is_shown_unless_the_client_reports_itself():
@@ -88,8 +88,7 @@ def test_file_is_for_its_user_alone_and_holds_only_numbers(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_bytes() == (
         b'{"day":"%s","language":"other","kind":"inline","shown":0,"typedThrough":0,"accepted":0,"rejected":0,'
-        b'"characters":7,"typed":0,"opportunities":0,"lingered":0,"keptHalfMinute":0,"keptFiveMinutes":0,"checkedHalfMinute":0,"checkedFiveMinutes":0,"model":""}\n'
-        % str(counted.today).encode()
+        b'"characters":7,"model":""}\n' % str(counted.today).encode()
     )
 
 
