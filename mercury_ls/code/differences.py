@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
-from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct
@@ -125,14 +124,6 @@ def pair_lines(before: list[str], after: list[str]) -> list[tuple[int, int]]:
         return []
     blocks = SequenceMatcher(None, *whole, autojunk=False).get_matching_blocks()
     return list(pairs) if length >= sum(block.size for block in blocks) else []
-
-
-def unpaired_lines(lines: list[str], common: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Runs of lines that are not among the paired ones, each with the number of its first line."""
-    numbers = [number for number in range(len(lines)) if number not in common]
-    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
-        run_numbers = [number for _, number in run]
-        yield run_numbers[0], "".join(lines[number] for number in run_numbers)
 
 
 def _align_to_arguments(opcodes: Sequence[Opcode], old: list[Token], new: list[Token]) -> Iterator[Opcode]:

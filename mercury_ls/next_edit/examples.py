@@ -1,4 +1,4 @@
-"""An edit taken apart into what rules are learned from: changed, added and removed lines, and changed pieces."""
+"""An edit taken apart into what rules are learned from: changed and removed lines, and changed pieces."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,6 @@ from mercury_ls.code.differences import (
     texts_of,
     token_changes,
     tokens,
-    unpaired_lines,
 )
 from mercury_ls.code.lexemes import KEYWORDS, indentation, openness
 from mercury_ls.next_edit.rule import Rule
@@ -86,13 +85,12 @@ class ExampleHunk(Struct, frozen=True):
 
 
 class Example(Struct, frozen=True):
-    """`added` and `removed` are whole lines, each with the number of the first; `blanks` says which blanks changed
-    where nothing else did."""
+    """`removed` are whole lines, each with the number of the first; `blanks` says which blanks changed where nothing
+    else did."""
 
     before: str
     after: str
     hunks: tuple[ExampleHunk, ...] = ()
-    added: tuple[tuple[int, str], ...] = ()
     removed: tuple[tuple[int, str], ...] = ()
     blanks: Literal["", "trailing", "inner"] = ""
 
@@ -105,24 +103,21 @@ def example(before: str, after: str) -> Example:
     if blanks := _changed_blanks(before, after):
         return Example(before, after, blanks=blanks)
     if not before.strip():
-        return Example(before, after, added=((0, after),))
+        return Example(before, after)
     if not after.strip():
         return Example(before, after, removed=((0, before),))
     if moves_a_block(before, after):
         # Line by line it would leave code that is broken.
         return Example(before, after, (_hunk(before, after, 0, is_block=True),))
     hunks: list[ExampleHunk] = []
-    added: list[tuple[int, str]] = []
     removed: list[tuple[int, str]] = []
     for line, old, new in changed_lines(before, after):
         if old and new and "".join((*old, *new)).strip():
             pairs = pair_lines(old, new) if len(old) + len(new) > 2 else []
             hunks += _hunks_of(old, new, pairs, line)
-            added += [(line + at, text) for at, text in unpaired_lines(new, [at for _, at in pairs])] if pairs else []
-        else:
-            added.append((line, "".join(new)))
+        elif "".join(old).strip():
             removed.append((line, "".join(old)))
-    return Example(before, after, tuple(hunks), _not_blank(added), _not_blank(removed))
+    return Example(before, after, tuple(hunks), tuple(removed))
 
 
 def moves_a_block(before: str, after: str) -> bool:
@@ -132,10 +127,6 @@ def moves_a_block(before: str, after: str) -> bool:
         if any(margins.get(line.strip(), indentation(line)) != indentation(line) for line in new):
             return True
     return False
-
-
-def _not_blank(lines: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
-    return tuple(line for line in lines if line[1].strip())
 
 
 def _changed_blanks(before: str, after: str) -> Literal["", "trailing", "inner"]:

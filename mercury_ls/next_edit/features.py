@@ -50,8 +50,6 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
         "words alike": len(old & new) / max(len(old | new), 1),
         "names alike": kinship(rule.lines_before or rule.lines_after, column),
         "neighbours": _neighbours_alike(rule, line, snapshot, home),
-        "like above": place.around[0],
-        "like below": place.around[1],
         "other role": float(not place.same_role),
         "times": math.log2(rule.count),
         "age": math.log2(1 + rule.age),
@@ -93,10 +91,10 @@ def foreign_names(place: Place, around: Surroundings) -> int:
 
 def ranges_of_locals(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> dict[str, list[tuple[int, int]]]:
     """The scopes in this file of each name of the new text that is a local where the rule was learned."""
-    if home is None or not rule.copied:
+    if home is None or not rule.after:
         return {}
     at = home.line_start(min(rule.line, home.line_count - 1)) + rule.column
-    names = sorted(set(WORD.findall(rule.copied)) - KEYWORDS)[:MOST_NAMES]
+    names = sorted(set(WORD.findall(rule.after)) - KEYWORDS)[:MOST_NAMES]
     local = (name for name in names if any(first <= at <= end for first, end in scopes.binding_ranges(home, name)))
     return {name: scopes.binding_ranges(snapshot, name) for name in local}
 

@@ -28,7 +28,7 @@ class Place(Struct, frozen=True):
     used alike (called, a member, bare), `declaration_gone` whether the edit was of a declaration and none is left.
     Places of one rule that are `bound` change together or not at all; a `certain` one stands for the very thing that
     was renamed; at one that `is_gap` something is missing, whoever wrote what is beside it. `reach` are all lines that
-    a template matched, `around` says how much the lines above and below are like those of the edited place.
+    a template matched.
     """
 
     start: int
@@ -41,7 +41,6 @@ class Place(Struct, frozen=True):
     certain: bool = False
     is_gap: bool = False
     reach: tuple[int, int] | None = None
-    around: tuple[float, float] = (0.0, 0.0)
 
 
 def with_likeness(place: Place, left: Sequence[str], right: Sequence[str], snapshot: Snapshot) -> Place:

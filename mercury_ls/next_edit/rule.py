@@ -56,11 +56,6 @@ class Rule(Struct, frozen=True, kw_only=True):
         """The name that leads from it to files that are not open; empty if none does."""
         return ""
 
-    @property
-    def copied(self) -> str:
-        """The code that the rule writes in other places as well."""
-        return self.after
-
     def joined(self, earlier: "Rule") -> "Rule":
         """The rule after an earlier edit that did the same."""
         places = (*self.places, *earlier.places)

@@ -1,16 +1,23 @@
 """Delete: lines were removed; others of the same shape may go, too."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.lexemes import shape
 from mercury_ls.code.modules import Project
 from mercury_ls.next_edit.examples import Example
-from mercury_ls.next_edit.kinds.templates import WholeLines, matches
+from mercury_ls.next_edit.kinds.templates import matches
 from mercury_ls.next_edit.places import Place
+from mercury_ls.next_edit.rule import Rule
 
 
-class Delete(WholeLines, frozen=True, kw_only=True):
+class Delete(Rule, frozen=True, kw_only=True):
     kind = "delete"
+    is_of_lines = True
+
+    @property
+    def key(self) -> Hashable:
+        return self.kind, shape(self.lines_before)
 
 
 def learn(example: Example) -> Iterator[Delete]:

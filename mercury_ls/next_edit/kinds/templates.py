@@ -2,15 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from msgspec import Struct
 
 from mercury_ls.code.differences import WORD, Token, token_changes, tokens
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.lexemes import FIXED, KEYWORDS, indentation, shape, tokens_of
-from mercury_ls.next_edit.rule import Rule
+from mercury_ls.code.lexemes import FIXED, KEYWORDS, indentation, tokens_of
 
 LONGEST_TEMPLATE = 120
 NAME = r"[^\W\d]\w*+"
@@ -23,22 +22,6 @@ HOLES = {
     "word": r"([^\W\d]\w*)",
     "number": r"(\d[\w.]*)",
 }
-
-
-class WholeLines(Rule, frozen=True, kw_only=True):
-    """Lines that were added or removed; lines of the same shape count as the same."""
-
-    is_of_lines = True
-
-    @property
-    def key(self) -> Hashable:
-        return self.kind, shape(self.lines_before), shape(self.lines_after)
-
-    def is_undone_by(self, other: Rule) -> bool:
-        """Whether removed lines were added again later, or the other way round."""
-        if not isinstance(other, WholeLines) or other.kind == self.kind or other.age >= self.age:
-            return False
-        return (self.lines_before + self.lines_after).strip() == (other.lines_before + other.lines_after).strip()
 
 
 def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> Iterator[tuple[int, int, str, float]]:

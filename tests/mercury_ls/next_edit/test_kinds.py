@@ -13,7 +13,6 @@ LEARNED = {
     "argument": ("get(url)\n", "get(url, timeout=5)\n"),
     "parameter": ("def get(url): ...\n", "def get(url, timeout): ...\n"),
     "clone": ("x = load(a)\n", "x = read(b, 1)\n"),
-    "insert": ("", "    check(a)\n"),
     "delete": ("    check(a)\n", ""),
     "align": ("a: 1\n", "a:   1\n"),
     "trim": ("x = 1  \n", "x = 1\n"),
