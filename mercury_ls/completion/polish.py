@@ -61,8 +61,8 @@ def polish(
         return Silence("the file would have more syntax errors than before")
     if _lacks_operator(snapshot, target, text):
         return Silence("the suggestion lacks an operator before it")
-    if complete and _lacks_operand(snapshot, target, text):
-        return Silence("the suggestion lacks a value before it")
+    if complete and _never_parses(snapshot, target, text):
+        return Silence("the line would have a syntax error, however it goes on")
     return TextEdit(target.start, target.end, text, snapshot.uri)
 
 
@@ -267,6 +267,23 @@ def _parses_worse(snapshot: Snapshot, target: Target, text: str) -> bool:
     return tree is not None and _problems(snapshot, target, text) > syntax.problems(tree)
 
 
+def _never_parses(snapshot: Snapshot, target: Target, text: str) -> bool:
+    """Whether the line alone has syntax errors with the text, whatever ends it. An unfinished line before the
+    suggestion has some as well, so that their number need not have grown."""
+    if (problems := _problems(snapshot, target, text)) == 0:
+        return False
+    line = snapshot.line_of(target.start)
+    start, end = snapshot.line_start(line), snapshot.line_end(line)
+    without = syntax.problems_after(snapshot, start, end, "")
+    if problems <= without:
+        return False
+    brackets = closing(_skeleton(snapshot.text[start : target.start] + text + snapshot.text[target.end : end]))
+    return all(
+        syntax.problems_after(snapshot, target.start, target.end, text + ending) > without
+        for ending in dict.fromkeys(value + brackets + end for value in ("", " x") for end in ("", ";"))
+    )
+
+
 def _problems(snapshot: Snapshot, target: Target, text: str) -> int:
     """The number of syntax errors with the text. Brackets that it leaves open are closed for it, unless what closes
     them stands below: that of `} else if ready {` before the lines of another branch."""
@@ -282,22 +299,10 @@ def _lacks_operator(snapshot: Snapshot, target: Target, text: str) -> bool:
     if value is None or operand is None or (is_word(before[-1]) and is_word(text[0])):
         return False
     words = [word for word in (value[1], operand[1]) if word]
-    return not any(_is_keyword(word, snapshot) for word in words) and _lacks(" + ", snapshot, target, text)
-
-
-def _lacks_operand(snapshot: Snapshot, target: Target, text: str) -> bool:
-    """Whether an operator or the end of a bracket would follow nothing: with a value before it there would be fewer
-    syntax errors."""
-    value = OPERAND.match(text)
-    is_value = value is not None and not (value[1] and _is_keyword(value[1], snapshot))
-    return not is_value and _lacks("x ", snapshot, target, text)
-
-
-def _lacks(missing: str, snapshot: Snapshot, target: Target, text: str) -> bool:
-    if syntax.inside(snapshot, target.start) is not None:
+    if any(_is_keyword(word, snapshot) for word in words) or syntax.inside(snapshot, target.start) is not None:
         return False
     problems = _problems(snapshot, target, text)
-    return 0 < problems > _problems(snapshot, target, missing + text)
+    return 0 < problems > _problems(snapshot, target, " + " + text)
 
 
 def _is_keyword(word: str, snapshot: Snapshot) -> bool:
