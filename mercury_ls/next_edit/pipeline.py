@@ -31,6 +31,7 @@ from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit import broken, opinion, ranking, region
 from mercury_ls.next_edit.candidates import ABOUT, Candidate, distinct, renames
 from mercury_ls.next_edit.kinds import kind_of
+from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.unjudged import note_of
 from mercury_ls.next_edit.kinds.signatures import Signature, calls_left, changed_signatures
 from mercury_ls.next_edit.question import NextQuestion
@@ -147,9 +148,16 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
         if offer is not None:
             return replace(answer, offers=(replace(offer, note=note), *answer.offers[1:]))
         if note:
-            rest = answer.silence.removeprefix(NOTHING_FOLLOWS).removeprefix("; ")
-            return replace(answer, silence="; ".join(filter(None, (note, rest))))
+            return replace(answer, silence=_because_of(rule, note, answer.silence))
     return answer
+
+
+def _because_of(rule: Rename | Signature, note: str, silence: str) -> str:
+    """The reason for silence with this note, and with the edit that it is about."""
+    about = f"{note}, since {rule.done}"
+    if rule.age:
+        return f"{silence}; of an edit before the last: {about}"
+    return "; ".join(filter(None, (about, silence.removeprefix(NOTHING_FOLLOWS).removeprefix("; "))))
 
 
 def _signatures(question: NextQuestion) -> Iterator[tuple[Signature, Snapshot]]:

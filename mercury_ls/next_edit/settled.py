@@ -14,8 +14,9 @@ def unsettled(situation: Situation) -> str:
     """Why the last edit is not settled; empty if it is."""
     snapshot, edits = situation.snapshot, situation.edits
     edit = edits[-1]
-    if any(_leaves_block_empty(snapshot, edit) for edit in edits):
-        return "a block has nothing in it yet"
+    empty = next((edit for edit in reversed(edits) if _leaves_block_empty(snapshot, edit)), None)
+    if empty is not None:
+        return f"a block has nothing in it yet: line {empty.line + 1}"
     if edit.path != snapshot.path or edit.line >= snapshot.line_count:
         return ""
     first, stop = edit.line, edit.line + max(edit.after.count("\n"), 1)

@@ -117,6 +117,10 @@ class Signature(Rule, frozen=True, kw_only=True):
         return self.function
 
     @property
+    def done(self) -> str:
+        return f"the parameters of {in_label(self.function)} changed"
+
+    @property
     def due(self) -> frozenset[str]:
         """The parameters that a call may give no value by mistake."""
         had = {parameter.name for parameter in self.old if parameter.is_required} - {new for _, new in self.renamed}

@@ -131,6 +131,24 @@ async def test_scenario_gives_the_edit_that_follows(scenario):
     await check(scenario)
 
 
+EARLIER = (
+    f"{next_edit.NOTHING_FOLLOWS}; of an edit before the last: ",
+    "a block has nothing in it yet: line ",
+)
+
+
+@pytest.mark.parametrize(
+    "scenario", [each for each in SCENARIOS if each.is_silent], ids=lambda scenario: scenario.title
+)
+async def test_reason_is_about_the_last_edit_or_says_which_it_is_about(scenario):
+    """After another edit, of a comment."""
+    mark = "#" if scenario.language == "python" else "//"
+    states = [text.replace("$0", "") + f"\n\n{mark} Reads fast.\n" for text in states_of(scenario.drawn)]
+    last = states[-1].replace(" fast.", " slowly$0.")
+    answer = await last_of(question_of((*states, last), scenario.language))
+    assert answer.offer or answer.silence == next_edit.NOTHING_FOLLOWS or answer.silence.startswith(EARLIER)
+
+
 @pytest.mark.parametrize("scenario", ASKED, ids=lambda scenario: scenario.title)
 async def test_explicit_request_gets_less_likely_edits(scenario):
     assert (await last_of(question_of(scenario.drawn, scenario.language))).silence

@@ -90,12 +90,18 @@ async def test_bar_is_that_of_other_suggestions():
         SHAPES,
         piece,
         p=0.24,
-        expected="- needs an argument for `height`: file.py:6; unsure: edit is 24% likely, under the bar of 25%",
+        expected="- needs an argument for `height`: file.py:6, since the parameters of `area` changed; unsure",
     )
     await check(
         SHAPES, piece, p=0.26, expected=SHAPES.replace("⟦→height⟧$0", "height").replace("th\n", "th« * height»\n")
     )
-    await check(SHAPES, piece, p=0.3, bar=0.4, expected="- needs an argument for `height`: file.py:6; unsure")
+    await check(
+        SHAPES,
+        piece,
+        p=0.3,
+        bar=0.4,
+        expected="- needs an argument for `height`: file.py:6, since the parameters of `area` changed; unsure",
+    )
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,9 @@ async def test_edit_elsewhere_loses_no_reason_for_silence(session, tmp_path):
     uri = await renamed(session, tmp_path, {"area.py": AREA, "b.py": AREA_USED}, "h)", "h, unit)")
     session.change(uri, 3, [((4, 8, 4, 9), "depth")], "utf-16")
     answer = await session.next_edits.ask(uri, 0, invoked=True)
-    assert answer.silence.startswith("needs an argument for `unit`: area.py:9, b.py:3")
+    assert answer.silence.endswith(
+        "needs an argument for `unit`: area.py:9, b.py:3, since the parameters of `area` changed"
+    )
 
 
 async def test_rename_and_other_parameters_both_lead_to_closed_files(session, tmp_path):

@@ -432,7 +432,7 @@ async def test_why_names_places_that_nobody_can_judge(session, tmp_path):
     await why(session, uri, f"on offer: rename `fetch` → `load` (1 here); {note}")
     session.change(uri, 3, [((2, 20, 2, 25), "load")], "utf-16")
     assert session.next_edits.accepted(offer.id) is not None
-    assert await session.next_edits.why(uri, 26) == note.replace(" more", "")
+    assert await session.next_edits.why(uri, 26) == f"{note.replace(' more', '')}, since `fetch` became `load`"
 
 
 async def test_uses_in_a_file_that_calls_the_class_otherwise_are_changed(session, tmp_path):
@@ -877,7 +877,9 @@ async def test_why_names_the_calls_that_need_an_argument(session, tmp_path):
     index(session)
     session.change(uri, 2, [((0, 25, 0, 25), ", limit")], "utf-16")
     said = await session.next_edits.why(uri, 25)
-    assert said.startswith("needs an argument for `limit`: here.py:5, other.py:3; ")
+    assert said.startswith(
+        "needs an argument for `limit`: here.py:5, other.py:3, since the parameters of `load` changed"
+    )
 
 
 MADE = "class B:\n    def run(self, a, b): ...\n\n\ndef make() -> B:\n    return B()\n"

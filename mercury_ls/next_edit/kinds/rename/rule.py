@@ -23,6 +23,10 @@ class Rename(PieceRule, frozen=True, kw_only=True):
         return self.before
 
     @property
+    def done(self) -> str:
+        return f"{in_label(self.before)} became {in_label(self.after)}"
+
+    @property
     def copied(self) -> str:
         return ""
 
