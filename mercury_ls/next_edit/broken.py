@@ -1,7 +1,8 @@
-"""Where the user's last edits have broken something: new errors that other language servers report.
+"""Where the user is led because the last edits have broken something, or left it, and nobody knows what to write.
 
-broken = candidates(question)      # places without a text, the nearest first: for a model, and to go to
+broken = candidates(question)      # new errors that other language servers report, the nearest first: for a model, too
 answer = leading_there(question, broken, answer)
+answer = leading_to_left(question, left, answer)      # what a rename or other parameters leave
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,32 +10,38 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_ls.code.diagnostics import FileDiagnostic
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.documents import CLOSED, Snapshot
 from mercury_ls.code.edits import TextEdit, is_word
 from mercury_ls.completion.offers import PLACE, Answer, Offer
 from mercury_ls.next_edit.candidates import SURE, Candidate
+from mercury_ls.next_edit.places import Left
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.situation import edited_lines
 
 LESS_LIKELY = 0.001
 """By how much each place is less likely than the one before."""
-LABEL = "new error"
+LABEL, LEFT = "new error", "look here"
 MOST_BROKEN = 16
 
 
 class _Broken(Struct, frozen=True):
     snapshot: Snapshot
-    error: FileDiagnostic
+    start: int
+    end: int
 
     @property
     def line(self) -> int:
-        return self.snapshot.line_of(self.error.start)
+        return self.snapshot.line_of(self.start)
+
+    @property
+    def text(self) -> str:
+        return self.snapshot.text[self.start : self.end]
 
 
 def candidates(question: NextQuestion) -> list[Candidate]:
     """One for each line, but for those that the user has edited and that of the cursor."""
-    broken = [_Broken(question.files[uri], error) for uri, errors in question.broken.items() for error in errors]
+    errors = ((question.files[uri], error) for uri, errors in question.broken.items() for error in errors)
+    broken = [_Broken(file, error.start, error.end) for file, error in errors]
     if not broken or _is_writing(question) or _is_unfinished(question, broken):
         return []
     elsewhere = [place for place in broken if _is_elsewhere(question, place)]
@@ -46,9 +53,37 @@ def leading_there(question: NextQuestion, broken: Sequence[Candidate], answer: A
     """The answer, or the first of the places if there is nothing to offer and the client can go there."""
     if answer.offer or not broken or not question.shows_places:
         return answer
-    place, snapshot = broken[0], question.files[broken[0].uri]
-    edit = TextEdit(place.start, place.end, snapshot.text[place.start : place.end], place.uri)
-    return replace(answer, offers=(Offer((edit,), place.p_edit, {place.uri: snapshot}, kind=PLACE, label=LABEL),))
+    place = _Broken(question.files[broken[0].uri], broken[0].start, broken[0].end)
+    return replace(answer, offers=(_offer_to_go_to(place, LABEL),))
+
+
+def leading_to_left(question: NextQuestion, left: Left, answer: Answer) -> Answer:
+    """The same for the places that a note names, as far as they are in open files and the user has not been there."""
+    if not question.shows_places or _is_writing(question):
+        return answer
+    words = (_Broken(file, at, _word_end(file.text, at)) for file, at in left.places if file.version != CLOSED)
+    places = [place for place in words if _is_elsewhere(question, place) and _key(place) not in question.refused]
+    leads = tuple(_offer_to_go_to(place, LEFT, left.note) for place in _ordered(question, places))
+    return replace(answer, offers=leads[:1])
+
+
+def visited(snapshot: Snapshot, place: TextEdit) -> tuple[str, str, str]:
+    """How the place of such an offer is remembered."""
+    return _key(_Broken(snapshot, place.start, place.end))
+
+
+def _key(place: _Broken) -> tuple[str, str, str]:
+    line = place.snapshot.line(place.line)
+    return place.snapshot.uri, line, line
+
+
+def _offer_to_go_to(place: _Broken, label: str, note: str = "") -> Offer:
+    uri, base = place.snapshot.uri, {place.snapshot.uri: place.snapshot}
+    return Offer((TextEdit(place.start, place.end, place.text, uri),), SURE, base, kind=PLACE, label=label, note=note)
+
+
+def _word_end(text: str, start: int) -> int:
+    return next((at for at in range(start, len(text)) if not is_word(text[at])), len(text))
 
 
 def _is_writing(question: NextQuestion) -> bool:
@@ -91,11 +126,11 @@ def _ordered(question: NextQuestion, places: Sequence[_Broken]) -> Iterator[_Bro
 
 
 def _candidate(place: _Broken, number: int) -> Candidate:
-    end = min(place.error.end, place.snapshot.line_end(place.line))
+    end = min(place.end, place.snapshot.line_end(place.line))
     return Candidate(
         uri=place.snapshot.uri,
-        start=place.error.start,
-        end=max(end, place.error.start),
+        start=place.start,
+        end=max(end, place.start),
         text=None,
         kind=PLACE,
         rule=None,

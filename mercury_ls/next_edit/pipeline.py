@@ -34,6 +34,7 @@ from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.unjudged import note_of
 from mercury_ls.next_edit.kinds.signatures import Signature, calls_left, changed_signatures
+from mercury_ls.next_edit.places import Left
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
 from mercury_ls.wording import counted
@@ -121,9 +122,9 @@ async def answers(
         async with aclosing(asking(question, candidates, answer, engine)) as better:
             async for answer in better:
                 yield answer
-    answer = await _noted(question, candidates, answer)
     places = [candidate for candidate in candidates if candidate.kind == PLACE]
-    yield replace(broken.leading_there(question, places, answer), final=True)
+    answer = await _noted(question, candidates, broken.leading_there(question, places, answer))
+    yield replace(answer, final=True)
 
 
 async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer: Answer) -> Answer:
@@ -144,11 +145,12 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
             noting = calls_left(rule, home, files.values(), project, places)
         else:
             noting = note_of(rule, home, files.values(), project, places)
-        note = await _in_turns(noting, UNJUDGED)
+        left = await _in_turns(noting, Left(UNJUDGED))
         if offer is not None:
-            return replace(answer, offers=(replace(offer, note=note), *answer.offers[1:]))
-        if note:
-            return replace(answer, silence=_because_of(rule, note, answer.silence))
+            return replace(answer, offers=(replace(offer, note=left.note), *answer.offers[1:]))
+        if left.note:
+            silence = _because_of(rule, left.note, answer.silence)
+            return broken.leading_to_left(question, left, replace(answer, silence=silence))
     return answer
 
 

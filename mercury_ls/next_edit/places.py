@@ -90,6 +90,13 @@ def defines(left: Sequence[str], right: Sequence[str]) -> bool:
     return (bool(left) and left[-1] in DECLARING) or (bare and tuple(right[:1]) in (("=",), (":=",)))
 
 
+class Left(Struct, frozen=True):
+    """What an edit leaves undone: a `note` for the user, and places worth going to, each a file and an offset."""
+
+    note: str
+    places: tuple[tuple[Snapshot, int], ...] = ()
+
+
 def named_from(home: Snapshot, file: Snapshot, offset: int) -> str:
     """How messages about an edit of `home` name a place."""
     return f"{path_from(home, file.path)}:{file.line_of(offset) + 1}"

@@ -18,8 +18,8 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     last edits, by the file. A client that `shows_places` can go to one.
 
     What follows from the last `fresh` edits comes first: the user made them instead of accepting an offer. `refused`
-    are edits of a next-edit model that the user rejected, as `widened` has them: its answer stays the same while little
-    else changes. A user who `is_typing` may be about to delete more.
+    are edits of a next-edit model that the user rejected, as `widened` has them, since its answer stays the same while
+    little else changes, and lines to which the user was led. A user who `is_typing` may be about to delete more.
     """
 
     neighbours: tuple[Snapshot, ...] = ()

@@ -287,7 +287,7 @@ class NextEdits:
 def _joined_notes(note: str, offer: Offer) -> str:
     """What a rename or another parameter list leaves undone: in files that are not read, and where nothing says whether
     it is meant."""
-    return "; ".join(filter(None, (note, offer.note))) if offer.kind in NOTED else ""
+    return "; ".join(filter(None, (note if offer.kind in NOTED else "", offer.note)))
 
 
 def _with_note(text: str, note: str) -> str:

@@ -16,6 +16,7 @@ from mercury_ls.code.modules import Project, family
 from mercury_ls.completion.budgets import LONGEST_DEADLINE_MS
 from mercury_ls.completion.offers import Offer
 from mercury_ls.completion.suggest import OPINION_MS
+from mercury_ls.next_edit.broken import visited
 from mercury_ls.next_edit.kinds.rename.unjudged import listed_places
 from mercury_ls.next_edit.kinds.rename.uses import knows_imports
 from mercury_ls.next_edit.places import path_from
@@ -75,8 +76,9 @@ class NextQuestions:
 
     def visited(self, offer: Offer) -> None:
         """The user has been led to a place, or does not want to be."""
-        for edit in offer.edits:
-            if offer.is_place and edit.uri in self._reports:
+        for edit in offer.edits if offer.is_place else ():
+            self._refused.append(visited(offer.base[edit.uri], edit))
+            if edit.uri in self._reports:
                 self._reports[edit.uri].forget(offer.base[edit.uri], edit.start)
 
     def _broken(self) -> dict[str, tuple[FileDiagnostic, ...]]:

@@ -48,7 +48,7 @@ from mercury_ls.next_edit.kinds.calls import (
 )
 from mercury_ls.next_edit.kinds.rename.unjudged import is_in_doubt, listed_places
 from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
-from mercury_ls.next_edit.places import Place, named_from
+from mercury_ls.next_edit.places import Left, Place, named_from
 from mercury_ls.next_edit.rule import Rule, in_label
 from mercury_ls.next_edit.suppress import never
 
@@ -668,11 +668,13 @@ def _is_variable(node: Node | None) -> bool:
 
 def calls_left(
     rule: Signature, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
-) -> Generator[None, None, str]:
-    """Names the calls that need an argument and are not among the `places_offered`, each a file and an offset, what
+) -> Generator[None, None, Left]:
+    """The calls that need an argument and are not among the `places_offered`, each a file and an offset, what
     cannot be judged, the classes that override the function or inherit the constructor, and where the function itself
-    uses what it is no longer given; empty if there are none."""
+    uses what it is no longer given; its note is empty if there are none. What cannot be judged is worth going to
+    only after the last edit."""
     unclear: list[str] = []
+    worth: list[tuple[Snapshot, int]] = []
     declaring: dict[str, list[str]] = {OVERRIDING: [], INHERITING: []}
     needing: dict[str, list[str]] = {}
     for file in files:
@@ -681,8 +683,11 @@ def calls_left(
         for judged in sorted(left.calls, key=lambda judged: judged.call.start):
             for name in () if judged.call in offered else judged.missing:
                 needing.setdefault(name, []).append(named_from(home, file, judged.call.named_at))
+                worth.append((file, judged.call.named_at))
         at_calls = (judged.call.named_at for judged in left.calls if judged.place is None)
-        unclear += map(partial(named_from, home, file), sorted({*at_calls, *left.unread}))
+        in_doubt = sorted({*at_calls, *left.unread})
+        unclear += map(partial(named_from, home, file), in_doubt)
+        worth += [] if rule.age else [(file, at) for at in in_doubt]
         for what, places in left.declaring.items():
             declaring[what] += map(partial(named_from, home, file), places)
         yield
@@ -692,7 +697,8 @@ def calls_left(
     for at, name in _still_used(rule, home):
         used.setdefault(f"{in_label(name)} is still used", []).append(named_from(home, home, at))
     notes = {**needs, doubt: unclear, **declaring, **used}
-    return "; ".join(f"{what}: {listed_places(places)}" for what, places in notes.items() if places)
+    note = "; ".join(f"{what}: {listed_places(places)}" for what, places in notes.items() if places)
+    return Left(note, tuple(dict.fromkeys(worth)))
 
 
 class _Left(Struct, frozen=True):

@@ -882,6 +882,31 @@ async def test_why_names_the_calls_that_need_an_argument(session, tmp_path):
     )
 
 
+async def test_user_is_led_to_calls_that_need_an_argument(session, tmp_path):
+    asker = Asker(is_typing=False, places=True)
+    text = f"{CALLED}second = load(4, 5, 6)\n"
+    uri = opened(session, tmp_path / "here.py", text)
+    session.change(uri, 2, [((0, 25, 0, 25), ", limit")], "utf-16")
+    needing = (5, 6)
+    for line in needing:
+        offer = (await session.next_edits.ask(uri, 25, asker=asker)).offer
+        assert (offer.kind, offer.label, offer.old_text(offer.edit)) == ("diagnostic", "look here", "load")
+        assert offer.base[uri].line_of(offer.edit.start) + 1 == line
+        assert offer.note == "needs an argument for `limit`: here.py:5, here.py:6"
+        session.next_edits.accepted(offer.id)
+    assert (await session.next_edits.ask(uri, 25, asker=asker)).silence.startswith("needs an argument for `limit`")
+
+
+async def test_user_is_led_to_what_a_rename_cannot_judge(session, tmp_path):
+    text = "class Rows:\n    def fetch(self): ...\n\n\ndef show(rows):\n    return rows.fetch()\n"
+    uri = opened(session, tmp_path / "here.py", text)
+    session.change(uri, 2, [((1, 8, 1, 13), "load")], "utf-16")
+    assert (await session.next_edits.ask(uri, 27)).offer is None
+    session.next_edits.end()
+    offer = (await session.next_edits.ask(uri, 27, asker=Asker(is_typing=False, places=True))).offer
+    assert (offer.old_text(offer.edit), offer.note) == ("fetch", "1 place cannot be judged: here.py:6")
+
+
 MADE = "class B:\n    def run(self, a, b): ...\n\n\ndef make() -> B:\n    return B()\n"
 
 

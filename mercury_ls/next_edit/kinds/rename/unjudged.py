@@ -24,7 +24,7 @@ from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import assigned_by_its_old_name, is_one_of_several, renamed_symbol
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses, uses_in_family
-from mercury_ls.next_edit.places import named_from
+from mercury_ls.next_edit.places import Left, named_from
 from mercury_ls.next_edit.rule import in_label
 from mercury_ls.wording import counted
 
@@ -50,14 +50,15 @@ Places = list[tuple[Snapshot, int]]
 
 def note_of(
     rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
-) -> Generator[None, None, str]:
-    """Names the places beside the `places_offered`, each a file and an offset, and those in text; empty if there are
-    none."""
+) -> Generator[None, None, Left]:
+    """The places beside the `places_offered`, each a file and an offset, and those in text; its note is empty
+    if there are none."""
     places, taken = yield from _unjudged(rule, home, files, project, places_offered)
     note = _note_of(places, taken, rule, home, files, project, places_offered)
     left = _in_text(rule, home, places_offered | {(file.uri, at) for file, at in places})
     names = listed_places(named_from(home, home, at) for at in left)
-    return "; ".join(filter(None, (note, f"{counted(len(left), 'mention')} in text left: {names}" if left else "")))
+    in_text = f"{counted(len(left), 'mention')} in text left: {names}" if left else ""
+    return Left("; ".join(filter(None, (note, in_text))), tuple(places))
 
 
 def _in_text(rule: Rename, home: Snapshot, beside: Set[tuple[str, int]]) -> list[int]:
