@@ -1,7 +1,8 @@
-"""Where the documentation of a file names a renamed symbol as code: in code marks, or in an example of doctest."""
+"""Where the documentation of a file names a renamed symbol as code: in code marks, a link, or a tested example."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from tree_sitter import Node
 
@@ -15,6 +16,15 @@ LONGEST_LINE = 400
 MARK = re.compile(r"`++")
 LINK = re.compile(r"\{@\w{1,20}[ \t]++")
 EXAMPLE = re.compile(r"[ \t]*+(?:>>>|\.\.\.)[ \t]")
+SEE = re.compile(r"@see[ \t]++(?:[\w$]++(?:\.|::|#))*+#?\Z")
+LINKS_IN_BRACKETS = frozenset({"go", "kotlin", "rust"})
+"""Languages whose documentation links to `[name]`."""
+COMMENTED = re.compile(r"[ \t]*+(?://[/!]?|\*(?!/)|#)?[ \t]*+")
+FENCE = "```"
+HIGHEST = 100
+"""Lines above that are looked through for the fence of an example."""
+OF_ITS_OWN = re.compile(r"(?:^|[\s`~*\[(])[.#]\Z")
+"""A mark that qualifies a name as one of the same type, without naming that."""
 QUALIFIER = re.compile(r"(?<![\w$])([\w$]++)(?:\.|::|#)\Z")
 SELF = frozenset({"cls", "self", "Self", "this"})
 
@@ -55,13 +65,40 @@ def _is_named(uses: Uses, offset: int) -> bool:
         return False
     if EXAMPLE.match(line):
         return syntax.inside(file, offset) == "string" and _is_in_example(uses, offset, before, after)
-    return _is_marked(before, after, is_type=_is_type(uses.symbol.node))
+    if fenced := _fenced(file, number):
+        return _is_code(uses.name, fenced, before, after)
+    is_linked = file.written_in.id in LINKS_IN_BRACKETS and _is_in_brackets(before, after)
+    is_subject = file.written_in.id == "go" and _is_subject(uses, number, before)
+    return is_linked or is_subject or _is_marked(before, after, is_type=_is_type(uses.symbol.node))
+
+
+def _is_in_brackets(before: str, after: str) -> bool:
+    return re.search(r"\[\*?(?:[\w$]++(?:\.|::))*+\Z", before) is not None and after.startswith("]")
+
+
+def _is_subject(uses: Uses, number: int, before: str) -> bool:
+    """Whether the documentation of the symbol begins with its name, as that of Go has to."""
+    file, declared = uses.snapshot, uses.symbol.node
+    if declared is None or before.strip() != "//" or (number and file.line(number - 1).lstrip().startswith("//")):
+        return False
+    between = range(number, min(declared.start_point.row, number + HIGHEST))
+    return bool(between) and all(file.line(row).lstrip().startswith("//") for row in between)
+
+
+def _fenced(file: Snapshot, number: int) -> list[str]:
+    """The lines above of the same example between fences; none if the line is in no such example."""
+    rows = range(number - 1, max(number - HIGHEST, -1), -1) if FENCE in file.text else ()
+    above = [file.line(row) for row in takewhile(lambda row: syntax.inside(file, file.line_end(row)) is not None, rows)]
+    fences = [at for at, line in enumerate(above) if COMMENTED.sub("", line, count=1).startswith(FENCE)]
+    return above[: fences[0] + 1] if len(fences) % 2 else []
 
 
 def _is_of_symbol(uses: Uses, offset: int, before: str) -> bool:
     """Whether what qualifies the name there, if anything does, is where the symbol is declared."""
     owner, file = uses.symbol.owner, uses.snapshot
     qualifier = QUALIFIER.search(before)
+    if qualifier is None and OF_ITS_OWN.search(before):
+        return owner is not None
     if qualifier is None and before.endswith((".", ":", "#")):
         return False
     if owner is None:
@@ -79,27 +116,34 @@ def _is_marked(before: str, after: str, *, is_type: bool) -> bool:
     is_quoted = len(opened) % 2 == 1 and closes is not None and closes[0] == opened[-1]
     links = [*LINK.finditer(before)]
     is_linked = bool(links) and "}" not in before[links[-1].end() :] and "}" in after
+    if SEE.search(before):
+        return True
     if not is_quoted and not is_linked:
         return False
     is_member_named = is_type and after.startswith((".", "::", "[", "<"))
     if after.startswith("(") or is_member_named:
         return re.search(r"[\w$@/\\-]\Z", before) is None
     begins = before[links[-1].end() :] if is_linked else before[before.rindex("`") + 1 :]
-    is_alone = re.fullmatch(r"~?(?:[\w$]++(?:\.|::|#))*+", begins) is not None
+    is_alone = re.fullmatch(r"~?[.#]?(?:[\w$]++(?:\.|::|#))*+", begins) is not None
     return is_alone and after.startswith(("`", "}", " ") if is_linked else "`")
 
 
 def _is_in_example(uses: Uses, offset: int, before: str, after: str) -> bool:
     """Whether it is a name in the code of an example that gives the name to nothing else."""
     node = scopes.node_at(uses.snapshot, offset)
-    name = re.escape(uses.name)
+    lines = [line for line in symbols.text_of(node).splitlines() if EXAMPLE.match(line)]
+    return _is_code(uses.name, lines, before, after)
+
+
+def _is_code(name: str, lines: Iterable[str], before: str, after: str) -> bool:
+    """Whether it is a name in code, of which none of these lines gives it to something else."""
+    name = re.escape(name)
     is_assigned = rf"(?<![\w.]){name}[ \t]*+(?::[^=\n]{{0,100}}+)?=(?!=)"
     is_given = re.compile(rf"{is_assigned}|\b(?:as|class|def|for|lambda)[ \t]++{name}\b")
-    lines = symbols.text_of(node).splitlines()
-    if any(EXAMPLE.match(line) and is_given.search(line) for line in lines):
+    if any(is_given.search(line) for line in lines):
         return False
     is_quoted = any(before.count(quote) % 2 for quote in "\"'")
-    return not is_quoted and "#" not in before and re.match(r"[ \t]*+=(?!=)", after) is None
+    return not is_quoted and "#" not in COMMENTED.sub("", before, count=1) and re.match(r"[ \t]*+=(?!=)", after) is None
 
 
 def _is_type(declared: Node | None) -> bool:

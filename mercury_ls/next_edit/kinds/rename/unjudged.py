@@ -33,6 +33,7 @@ MOST_FILES = 48
 """Files besides those of the offer that are looked through, the nearest first."""
 MOST_PLACES = 50
 MOST_LISTED = 8
+SHORTEST_LOCAL = 3
 STRINGS = frozenset({"interpreted_string_literal_content", "string_content", "string_fragment"})
 REFLECTIVE = frozenset(
     kinds("FieldByName MethodByName attrgetter delattr getattr hasattr methodcaller object setattr spyOn")
@@ -62,10 +63,13 @@ def note_of(
 
 
 def _in_text(rule: Rename, home: Snapshot, beside: Set[tuple[str, int]]) -> list[int]:
-    """Where comments and strings of the file still mention what others can see under its old name."""
-    if _seen_elsewhere(rule, home) is None:
+    """Where comments and strings of the file still have the old name, those of a local in its scope alone. One or two
+    letters may be a word of any sentence."""
+    local = renamed_symbol(rule, home).local
+    if _seen_elsewhere(rule, home) is None and (local is None or len(rule.before) < SHORTEST_LOCAL):
         return []
-    mentions = islice(scopes.mentions(home, rule.before), MOST_MENTIONS)
+    start, end = local.reach if local is not None else (0, len(home.text))
+    mentions = (at for at in islice(scopes.mentions(home, rule.before), MOST_MENTIONS) if start <= at < end)
     return [at for at in mentions if (home.uri, at) not in beside and syntax.inside(home, at) is not None]
 
 
