@@ -149,8 +149,9 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
         if offer is not None:
             return replace(answer, offers=(replace(offer, note=left.note), *answer.offers[1:]))
         if left.note:
-            silence = _because_of(rule, left.note, answer.silence)
-            return broken.leading_to_left(question, left, replace(answer, silence=silence))
+            answer = replace(answer, silence=_because_of(rule, left.note, answer.silence))
+            is_on_it = rule.known_as in question.edits[-1].after
+            return broken.leading_to_left(question, left, answer) if is_on_it or not rule.age else answer
     return answer
 
 

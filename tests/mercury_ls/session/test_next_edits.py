@@ -897,6 +897,16 @@ async def test_user_is_led_to_calls_that_need_an_argument(session, tmp_path):
     assert (await session.next_edits.ask(uri, 25, asker=asker)).silence.startswith("needs an argument for `limit`")
 
 
+@pytest.mark.parametrize(("line", "is_led"), [("first = load(7, 2, 3)", True), ("other = 3", False)])
+async def test_user_is_led_on_while_editing_calls(session, tmp_path, line, is_led):
+    asker = Asker(is_typing=False, places=True)
+    uri = opened(session, tmp_path / "here.py", f"{CALLED}second = load(4, 5, 6)\n")
+    session.change(uri, 2, [((0, 25, 0, 25), ", limit")], "utf-16")
+    session.change(uri, 3, [((4, 0, 4, 21), line)], "utf-16")
+    offer = (await session.next_edits.ask(uri, 60, asker=asker)).offer
+    assert (offer is not None and offer.kind == "diagnostic") == is_led
+
+
 async def test_user_is_led_to_what_a_rename_cannot_judge(session, tmp_path):
     text = "class Rows:\n    def fetch(self): ...\n\n\ndef show(rows):\n    return rows.fetch()\n"
     uri = opened(session, tmp_path / "here.py", text)
