@@ -31,6 +31,8 @@ from bench.replay.play import CONFIGURED, MODELS, engine_pid, engine_server, is_
 from bench.replay.player import INLINE, Exchange, Player
 from bench.replay.session import RecordedSession, read
 
+IN_TIME_MS, LATEST_MS = 1000.0, 3000.0
+BUSY = "busy: "
 STARVED = 0.5
 GROWTH_MB = 24.0
 """What an allocator may keep or release from one minute to the next."""
@@ -165,6 +167,8 @@ def _table(crowd: Crowd) -> str:
         lines.append(f"  {f'editor {number + 1}':28}{found.n:6}{found.p50:9.1f}{found.p90:9.1f}{found.most:9.1f}")
     lines.append(f"  engine MB over time: {crowd.engine.course()}")
     most = max((server.most_mb for server in crowd.servers), default=0.0)
+    shown = [exchange.final_ms for exchange in crowd.asked() if exchange.by_model and exchange.is_shown]
+    lines.append(f"  shown {len(shown)}, of these {_in_time(shown):.0%} within a second; busy {_busy(crowd.asked())}")
     lines.append(f"  language servers at most {most:.0f} MB each, lost {lost(crowd.asked())}")
     return "\n".join([*lines, *(f"  wrong text: {uri}" for uri in _wrong_texts(crowd)), ""])
 
@@ -178,10 +182,17 @@ def summary(crowds: Sequence[Crowd]) -> dict[str, object]:
 def _figures(crowd: Crowd, alone: Spread) -> dict[str, object]:
     asked, answered = crowd.asked(), crowd.answers()
     slower = answered.p90 / alone.p90 if answered.n and alone.n else None
+    shown = [exchange.final_ms for exchange in asked if exchange.by_model and exchange.is_shown]
     return {
         "requests": len(asked),
         "p50_ms": round(answered.p50, 2) if answered.n else None,
         "p90_ms": round(answered.p90, 2) if answered.n else None,
+        "p99_ms": round(answered.p99, 2) if answered.n else None,
+        "answered_by_model": answered.n,
+        "shown": len(shown),
+        "shown_in_time_share": round(_in_time(shown), 3),
+        "shown_too_late": sum(milliseconds > LATEST_MS for milliseconds in shown),
+        "told_busy": _busy(asked),
         "p90_ratio": slower and round(slower, 2),
         "fewest_answered_share": min(_answered_shares(crowd)),
         "starved": len(starved(crowd)),
@@ -192,6 +203,15 @@ def _figures(crowd: Crowd, alone: Spread) -> dict[str, object]:
         "engine_growth_mb": round(crowd.engine.growth_mb, 1),
         "server_growth_mb": round(max((server.growth_mb for server in crowd.servers), default=0.0), 1),
     }
+
+
+def _in_time(shown: Sequence[float]) -> float:
+    return share(sum(milliseconds <= IN_TIME_MS for milliseconds in shown), len(shown)) or 0.0
+
+
+def _busy(asked: Sequence[Exchange]) -> int:
+    """How often an editor was told that others ask as well."""
+    return sum(BUSY in exchange.silence for exchange in asked)
 
 
 def _answered_shares(crowd: Crowd) -> list[float]:

@@ -40,6 +40,10 @@ WARM = 32
 LATENCIES = 1024
 SLICE_SECONDS = 0.05
 """Longer than most answers take."""
+PATIENCE_SECONDS, LONGEST_SECONDS = 1.0, 3.0
+"""For so long somebody who types waits for an answer to begin, and to end, while others wait too."""
+CROWD_SECONDS = 10.0
+"""For so long clients that have asked count as busy ones."""
 CONVERSATION_SECONDS = 1.0
 """So often one conversation gets one step, however many completions wait."""
 CLOSE_SECONDS = 5.0
@@ -66,6 +70,10 @@ class Worker:
     can batch; conversations wait until no completion does, but for a step a second. Warming gets the remaining time,
     and never delays a batch by more than one forward. At each yield of the engine, a closed or late request ends, and
     any other may be suspended. Without work for `rest_seconds` the engine is closed until there is some.
+
+    Of more clients than the engine can batch, those come first whose request is the newest, and what is begun is
+    finished. What was asked while typing, and has waited until its user has typed on, ends before it is read; the
+    status then says how many ask.
     """
 
     def __init__(
@@ -88,6 +96,9 @@ class Worker:
         self._schedule = _Schedule()
         self._warmings: OrderedDict[tuple[str, str], _Warm] = OrderedDict()
         self._warming: _Warm | None = None
+        self._asked: dict[str, float] = {}
+        """When each client asked last."""
+        self._thinned_at = float("-inf")
         self._stopping = False
         self._crashed = ""
         self._info: EngineInfo | None = None
@@ -111,6 +122,8 @@ class Worker:
                 stream.deliver(Failure("unavailable", self._crashed))
                 return stream
             self._drop_warm(client, request.session)
+            self._asked = {other: asked for other, asked in self._asked.items() if time - asked < CROWD_SECONDS}
+            self._asked[client] = time
             refused = self._schedule.add(stream)
             self._work.notify()
         if refused is not None:
@@ -249,10 +262,16 @@ class Worker:
         """What the engine says of itself is told to all clients when its notes about what does not work as it should,
         how much it reads or how quickly have changed."""
         info = engine.info()
+        info = replace(info, notes=(*info.notes, *self._crowd_notes()))
         self._info = info
         if self._published is None or _is_news(info, self._published):
             self._published = info
             self._publish(Status("ready", "; ".join(info.notes), info=info))
+
+    def _crowd_notes(self) -> tuple[str, ...]:
+        if self._clock() - self._thinned_at >= CROWD_SECONDS:
+            return ()
+        return (f"busy: {len(self._asked)} editors",)
 
     def _publish(self, status: Status) -> None:
         with suppress(RuntimeError):  # the loop has been closed
@@ -274,6 +293,9 @@ class Worker:
                     _, self._warming = self._warmings.popitem()
                 if self._warming is not None:
                     return partial(self._encode, self._warming)
+                if self._crowd_notes():
+                    self._work.wait(CROWD_SECONDS)
+                    return self._publish_info
                 if not self._work.wait(self._rest_seconds):
                     return None
 
@@ -282,13 +304,19 @@ class Worker:
         which needs no forward for it. True if any ended."""
         with self._work:
             time = self._clock()
+            thinned = self._schedule.thinned(time)
             over = [stream for stream in self._schedule if stream.closed or time >= stream.deadline]
-        for stream in over:
+        if thinned:
+            self._thinned_at = time
+        for stream in thinned:
+            busy = Failure("busy", f"busy: {len(self._asked)} editors ask for more than this machine can answer")
+            self._end(stream, final(stream.best) if stream.started else busy)
+        for stream in filterfalse(thinned.__contains__, over):
             if isinstance(stream.best, ChatReply) and stream.drafts is not None and not stream.closed:
                 self._draft(stream, engine)
             else:
                 self._end(stream, final(stream.best))
-        return bool(over)
+        return bool(over or thinned)
 
     def _advance(self, chosen: "list[DraftStream]", engine: Engine) -> None:
         """One draft for each; the engine batches their forwards with the first one."""
@@ -367,6 +395,17 @@ def _by_urgency(queue: "list[DraftStream]") -> "list[DraftStream]":
     return [*filterfalse(_is_opinion, newest_first), *filter(_is_opinion, newest_first)]
 
 
+def _order_in_a_crowd(stream: "DraftStream", now: float) -> tuple[int, float]:
+    """Of what was asked while typing, what is begun comes first, then the newest. Whoever asked by hand takes turns
+    with others who did, between those; what takes long gets a turn a second."""
+    is_long = stream.spent >= PATIENCE_SECONDS and now - stream.chosen_at < PATIENCE_SECONDS
+    if is_long:
+        return 3, 0.0
+    if not stream.is_of_typing:
+        return 1, 0.0
+    return (0, 0.0) if stream.started else (2, -stream.began)
+
+
 def _is_opinion(stream: "DraftStream") -> bool:
     return isinstance(stream.request, Proposals)
 
@@ -404,8 +443,19 @@ class _Schedule:
         self.remove(waiting[0])
         return waiting[0]
 
+    def thinned(self, now: float) -> "list[DraftStream]":
+        """What was asked while typing and nobody waits for any more, if several clients ask."""
+        if len(self._clients) < 2:
+            return []
+        waiting = (stream for stream in self if stream.is_of_typing)
+        limits = {False: PATIENCE_SECONDS, True: LONGEST_SECONDS}
+        return [stream for stream in waiting if now - stream.began >= limits[stream.started]]
+
     def choose(self, limit: int, now: float) -> "list[DraftStream]":
-        ranks = zip_longest(*map(_by_urgency, self._clients.values()))
+        queues = [_by_urgency(queue) for queue in self._clients.values()]
+        if len(queues) > limit:
+            queues.sort(key=lambda queue: _order_in_a_crowd(queue[0], now))
+        ranks = zip_longest(*queues)
         streams = [stream for rank in ranks for stream in rank if stream is not None]
         conversations = [stream for stream in streams if isinstance(stream.request, ChatRequest)]
         completions = [stream for stream in streams if stream not in conversations]
@@ -413,8 +463,9 @@ class _Schedule:
         chosen = first[:limit]
         for stream in chosen:
             self._begin(stream)
+            stream.chosen_at = now
             if stream in conversations:
-                stream.chosen_at = self._conversed_at = now
+                self._conversed_at = now
         return chosen
 
     def _overdue(self, conversations: "list[DraftStream]", now: float) -> "list[DraftStream]":
@@ -433,6 +484,8 @@ class _Schedule:
 
     def spent(self, chosen: "list[DraftStream]", seconds: float) -> None:
         """Move clients whose slice is used up to the end; those that got their answer are already there."""
+        for stream in chosen:
+            stream.spent += seconds
         unfinished = dict.fromkeys(stream.client for stream in self if stream in chosen)
         for client in unfinished:
             self._used[client] = self._used.get(client, 0.0) + seconds
@@ -476,6 +529,8 @@ class DraftStream:
         self.chosen_at = began
         """When it got a step last."""
         self.deadline = deadline
+        self.spent = 0.0
+        """Seconds of the engine."""
         self.closed = False
         self.started = False
         self.drafts: Generator[Answer] | None = None
@@ -485,6 +540,11 @@ class DraftStream:
         self._arrived: deque[Frame] = deque()
         self._arrival: asyncio.Future[None] | None = None
         self._last = False
+
+    @property
+    def is_of_typing(self) -> bool:
+        """Whether it was not asked by hand."""
+        return isinstance(self.request, Proposals) or (isinstance(self.request, Gap) and not self.request.invoked)
 
     def __aiter__(self) -> "DraftStream":
         return self

@@ -221,6 +221,61 @@ async def test_client_with_many_requests_gets_no_more_time_than_others():
     assert order.startswith("a0 a8 a8 b2 b2 b2 a8 b1 b1 b1 a7 a7 a7 a6")
 
 
+def typed(text, session="s"):
+    return gap(text, session, invoked=False)
+
+
+async def crowd(*asked, clock, wait=0.0):
+    """Clients `a`, `b` … ask one after the other, a tenth of a second apart, while the first forward is held; returns
+    the last answers, the texts in the order in which the engine was asked for them, and the status."""
+    held, engine = Held(), FakeEngine({"": "text"})
+    engine.pause = held
+    texts = []
+    fill = engine.fill
+    engine.fill = lambda question: texts.append(question.before) or fill(question)
+    async with running(engine, clock=clock) as worker:
+        streams = []
+        for client, question in zip("abcdefgh", asked, strict=False):
+            streams.append(worker.ask(client, question))
+            if len(streams) == 1:
+                await held.hold()
+            clock.now += 0.1
+        clock.now += wait
+        held.let(100)
+        answers = [await everything(stream) for stream in streams]
+        await settled(worker)
+        return [answer[-1] for answer in answers], texts, worker.latest
+
+
+async def test_of_more_editors_than_can_be_answered_the_newest_key_comes_first():
+    _, texts, _ = await crowd(*map(typed, "wxyz"), clock=Clock())
+    assert texts == ["w", "z", "y", "x"]
+
+
+async def test_key_that_nobody_waits_for_is_not_read():
+    answers, texts, status = await crowd(*map(typed, "wxyz"), clock=Clock(), wait=0.75)
+    assert texts == ["w", "z", "y"]
+    assert answers[1] == Failure("busy", "busy: 4 editors ask for more than this machine can answer")
+    assert status.info.notes == ("busy: 4 editors",)
+
+
+async def test_request_by_hand_is_answered_however_many_type():
+    answers, texts, _ = await crowd(typed("w"), gap("x"), *map(typed, "yz"), clock=Clock(), wait=2.0)
+    assert texts == ["w", "x"]
+    assert (answers[1].text, answers[2].kind) == ("text", "busy")
+
+
+async def test_only_editor_waits_as_long_as_it_likes():
+    held, clock, engine = Held(), Clock(), FakeEngine({"": "text"})
+    engine.pause = held
+    async with running(engine, clock=clock) as worker:
+        streams = [worker.ask("a", typed(text)) for text in "xy"]
+        await held.hold()
+        clock.now += 10.0
+        held.let(100)
+        assert {(await everything(stream))[-1].text for stream in streams} == {"text"}
+
+
 async def test_batching_engine_is_asked_for_all_that_fit_in_turn():
     order, got = await shared(Busy(passes=3, batch=3), *((name, name) for name in "abcd"))
     assert order == "a a b c d a b c d b c d"
