@@ -14,6 +14,7 @@ from mercury_engine.record import ModelRecord, write_record
 from mercury_ls.serve import daemon
 from tests.e2e.environment import home, stop_engine
 from tests.e2e.raw import Raw
+from tests.repositories import committed, git
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
@@ -117,6 +118,44 @@ async def test_rejected_edit_is_not_offered_again(server, uri):
     answer = await server.request("mercury/nextEdit", place(uri))
     server.send({"jsonrpc": "2.0", "method": "mercury/didReject", "params": {"id": answer["id"]}})
     assert await server.request("mercury/nextEdit", place(uri)) is None
+
+
+def reload(server: Raw, uri: str, how: str) -> None:
+    """The editor shows what another program has written."""
+    if how == "a change":
+        server.replace(uri, (0, 4, 0, 8), "surface")
+    elif how == "a new text":
+        server.replace(uri, (0, 0, 9, 0), NOW)
+    else:
+        server.close(uri)
+        server.open("shapes.py", NOW)
+
+
+@pytest.mark.parametrize(
+    ("how", "typed"),
+    [
+        ("a change", ""),
+        ("a new text", ""),
+        ("a new text", "size"),
+        ("another opening", ""),
+        ("another opening", "size"),
+    ],
+)
+async def test_what_git_writes_is_no_edit(environment, tmp_path, how, typed):
+    """And what the user had typed and saved, and it discards, is none any more."""
+    committed(tmp_path, {"shapes.py": NOW})
+    (tmp_path / "shapes.py").write_text(TEXT)
+    async with Raw(environment, tmp_path) as server:
+        await server.until("ready")
+        uri = server.open("shapes.py", TEXT)
+        if typed:
+            server.replace(uri, (1, 11, 1, 16), typed)
+            (tmp_path / "shapes.py").write_text(TEXT.replace("return width", f"return {typed}"))
+            server.send({"jsonrpc": "2.0", "method": "textDocument/didSave", "params": {"textDocument": {"uri": uri}}})
+        await server.request("mercury/status", {})  # it has read what the file was
+        git(tmp_path, "checkout", "--quiet", "shapes.py")
+        reload(server, uri, how)
+        assert await server.request("mercury/nextEdit", place(uri)) is None
 
 
 @pytest_asyncio.fixture(loop_scope="module")
