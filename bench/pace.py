@@ -21,13 +21,12 @@ from typing import cast
 import numpy as np
 
 from bench.harness.measures import machine
-from bench.quality.llama import dense_weights, write_gguf
 from mercury_engine import model_folders
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.engine import open_runtime
 from mercury_engine.model.decoder import open_decoder
-from mercury_engine.model.export import read
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
+from mercury_engine.model.published import write_gguf
 from mercury_engine.model.runtime import Cache, Resources, Rows, Runtime
 from mercury_engine.record import read_record
 from mercury_engine.tokens.prefix import Prefix
@@ -47,7 +46,7 @@ def main() -> None:
     rounds: dict[str, list[float]] = defaultdict(list)
     with TemporaryDirectory() as folder:
         layers, first = opened[given.models[0]]
-        peer = _written(layers, Path(folder) / "peer.gguf") if given.llama_bench else None
+        peer = write_gguf(layers, Path(folder)) if given.llama_bench else None
         for _ in range(given.rounds):
             for name, (_, runtime) in opened.items():
                 for figure, value in measured(runtime):
@@ -114,13 +113,6 @@ def _llama(program: str, gguf: Path, threads: int) -> Iterator[tuple[str, float]
     for run in json.loads(told):
         figure, value = ("read, tokens/s", run["avg_ts"]) if run["n_prompt"] else ("1 rows, ms", 1000 / run["avg_ts"])
         yield figure, value
-
-
-def _written(folder: Path, path: Path) -> Path:
-    """A file for llama.cpp with the layers and the bits of the model in the folder."""
-    (config, dense), (_, stored) = dense_weights(folder), read(folder)
-    four_bits = {name for name, weight in stored.items() if weight.dtype == np.uint8}
-    return write_gguf(config, path, dense.items(), four_bits)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 | `peer:ar`, `peer:ar+copy` | the same model, token by token, without and with copies as drafts |
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
 | `peer:effort:LEVEL` | the same engine at another effort |
-| `peer:llama` | llama.cpp with the same weights as q8_0, with its prompt cache |
+| `peer:llama` | llama.cpp with the same weights, with its prompt cache |
 | `peer:` and the name or folder of an added model | that model; a server gets the code of the rows |
 """
 
@@ -19,10 +19,11 @@ from typing import get_args
 
 from bench.quality.editor import NO_FILE, Contender, Metered
 from bench.quality.left_to_right import LeftToRight
-from bench.quality.llama import LlamaPeer, dense_weights, write_gguf
+from bench.quality.llama import LlamaPeer
 from mercury_engine import model_folders
 from mercury_engine.api import Effort, Engine, EngineError
 from mercury_engine.engine import open_engine
+from mercury_engine.model.published import write_gguf
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.serve.models import open_model
 from mercury_ls.session.wiring import Wiring
@@ -79,11 +80,10 @@ def _added(folder: Path | None, *, network: bool) -> Engine:
 
 
 def llama(folder: Path, stack: ExitStack) -> Engine:
-    config, weights = dense_weights(folder)
-    path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "q8_0.gguf"
-    peer = LlamaPeer(write_gguf(config, path, weights.items()), min(2, os.cpu_count() or 1))
+    path = write_gguf(folder, Path(stack.enter_context(tempfile.TemporaryDirectory())))
+    peer = LlamaPeer(path, min(2, os.cpu_count() or 1))
     stack.callback(peer.close)
-    return LeftToRight(folder, peer, "llama.cpp", "q8_0")
+    return LeftToRight(folder, peer, "llama.cpp", "as stored")
 
 
 WITH_OUR_WEIGHTS: dict[str, Callable[[Path, ExitStack], Engine]] = {

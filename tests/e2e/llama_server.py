@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from bench.harness.servers import free_port
-from bench.quality.llama import dense_weights, gguf_name
+from mercury_engine.model.export import dequantized, read
+from mercury_engine.model.published import gguf_name
 from mercury_engine.remote.http import HttpClient, LinkError
 
 PEERS_PYTHON = "MERCURY_PEERS_PYTHON"
@@ -51,7 +52,7 @@ def run_peer(*arguments: str, stdin: str = "") -> str:
 
 def write_model(folder: Path, target: Path) -> Path:
     """The weights of a model of ours as a GGUF file in full precision, with its tokenizer."""
-    config, weights = dense_weights(folder)
+    config, weights = read(folder)
     stored = json.loads((folder / "tokenizer.json").read_bytes())
     tokens = {number: token for token, number in stored["model"]["vocab"].items()}
     tokens |= {each["id"]: each["content"] for each in stored["added_tokens"]} | SPECIALS
@@ -66,7 +67,7 @@ def write_model(folder: Path, target: Path) -> Path:
         "eos": 3,
     }
     target.with_suffix(".json").write_text(json.dumps(about), encoding="utf-8")
-    np.savez(target.with_suffix(".npz"), **{gguf_name(name): weight for name, weight in weights.items()})
+    np.savez(target.with_suffix(".npz"), **{gguf_name(name): weight for name, weight in dequantized(weights).items()})
     run_peer("write", str(target.with_suffix(".npz")), str(target.with_suffix(".json")), str(target))
     return target
 

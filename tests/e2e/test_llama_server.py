@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from bench.quality.llama import dense_weights
 from mercury_engine.api import Gap
+from mercury_engine.model.export import dequantized, read
 from mercury_engine.model.network import save
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import Rows
@@ -255,8 +255,10 @@ async def test_another_model_at_the_same_address_is_not_taken_for_the_right_one(
 
 @pytest.fixture(scope="module")
 def ours(folder):
-    config, weights = dense_weights(folder)
-    return OpenvinoRuntime(config, weights, threads=2, precision=ov.Type.f32), Tokenizer.load(folder / "tokenizer.json")
+    config, weights = read(folder)
+    return OpenvinoRuntime(config, dequantized(weights), threads=2, precision=ov.Type.f32), Tokenizer.load(
+        folder / "tokenizer.json"
+    )
 
 
 def decoded(ours, prompt: str, most: int) -> list[int]:

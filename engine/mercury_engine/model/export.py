@@ -4,10 +4,9 @@
 quantised ones; `read` maps any of them into memory. None needs torch.
 """
 
-import argparse
 import hashlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -82,21 +81,6 @@ def write(
     names = seal(target)
     errors = {name: relative_error(plain(weights, name), plain(quantised, name)) for name in matrices(config)}
     return ExportReport(names, sum((target / name).stat().st_size for name in names), errors)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog=COMMAND, description="Write a model as it ships.")
-    parser.add_argument("source", type=Path, help="a folder with float weights: the model/ of a training run")
-    parser.add_argument("target", type=Path, help="the folder to write, for the engine to open")
-    parser.add_argument("--bits", type=int, choices=(4, 8), default=8, help="of each weight in a matrix (default: 8)")
-    options = parser.parse_args(arguments)
-    try:
-        exported = export(options.source, options.target, options.bits)
-    except ModelError as error:
-        raise SystemExit(f"{COMMAND}: {error}") from error
-    moved = max(exported.errors.values(), default=0.0)
-    size = f"{len(exported.files)} files, {exported.bytes / 2**20:.1f} MiB"
-    print(f"{options.target}: {size}; the relative error of each matrix is at most {moved:.2%}")
 
 
 def seal(folder: Path) -> tuple[str, ...]:

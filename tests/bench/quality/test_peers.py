@@ -3,15 +3,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from bench.quality.contenders import model_folder, opened
 from bench.quality.left_to_right import LeftToRight
-from bench.quality.llama import LlamaPeer, dense_weights, gguf_name, write_gguf
+from bench.quality.llama import LlamaPeer
 from mercury_engine.api import EngineError
-from mercury_engine.model.config import SMALL, TINY
-from mercury_engine.model.export import export, shapes
+from mercury_engine.model.config import TINY
+from mercury_engine.model.export import export
 from mercury_engine.model.network import Model, create, save
+from mercury_engine.model.published import write_gguf
 from mercury_engine.record import ModelRecord, write_record
 from tests.engine import tiny
 from tests.engine.tiny import LINES, final, gap, learnt_runtime
@@ -69,17 +69,6 @@ def test_token_costs_one_forward_and_context_is_read_once(folder):
     assert reader.kept[-1] == len(engine.row(AREA).ids) - 2
 
 
-@pytest.mark.parametrize("config", [SMALL, TINY], ids=lambda config: config.name)
-def test_weights_have_unique_names_in_llama_cpp(config):
-    names = shapes(config)
-    assert len({gguf_name(name) for name in names}) == len(names)
-
-
-def test_weights_have_the_names_of_llama_cpp():
-    assert gguf_name("layers.3.attention.query.weight") == "blk.3.attn_q.weight"
-    assert gguf_name("embedding.weight") == "token_embd.weight"
-
-
 def answers(engine) -> list[str]:
     return [final(engine, gap(f"{line[:4]}$0\n", most_tokens=32)).text for line in LINES]
 
@@ -90,20 +79,12 @@ def in_full() -> list[str]:
 
 @pytest.mark.slow
 def test_llama_cpp_says_what_the_model_knows(learnt, tmp_path):
-    pytest.importorskip("gguf")
     pytest.importorskip("llama_cpp")
-    config, weights = dense_weights(learnt)
-    peer = LlamaPeer(write_gguf(config, tmp_path / "model.gguf", weights.items()), 1)
+    peer = LlamaPeer(write_gguf(learnt, tmp_path), 1)
     try:
-        assert answers(LeftToRight(learnt, peer, "llama.cpp", "q8_0")) == in_full()
+        assert answers(LeftToRight(learnt, peer, "llama.cpp", "as stored")) == in_full()
     finally:
         peer.close()
-
-
-def test_weights_of_other_layers_are_refused(tmp_path):
-    save(Model(replace(TINY, qkv_bias=True)), tmp_path)
-    with pytest.raises(ValueError, match="no peer can decode it"):
-        dense_weights(tmp_path)
 
 
 def open_contender(name: str, engine: str = "fake") -> tuple[str, str]:

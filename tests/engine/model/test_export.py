@@ -10,8 +10,9 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
+from mercury_engine.export import main
 from mercury_engine.model.config import SMALL, TINY, ModelError, write_config
-from mercury_engine.model.export import HEADER_BYTES, export, main, plain, read, shapes
+from mercury_engine.model.export import HEADER_BYTES, export, plain, read, shapes
 from mercury_engine.model.network import Model, create, save
 
 UNTIED = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False)
