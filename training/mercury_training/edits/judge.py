@@ -1,9 +1,12 @@
 """How well a model edits at a place that is given: `python -m mercury_training.edits.judge --model … --data …`.
 
 Of commits that nobody trained on: in how many questions the likeliest answer, token by token, is exactly the author's;
-and how well the probability of the old lines tells places where a change was due from places that stayed as they were
-(the area under the curve). One forward pass a commit tells all of it: an answer is what greedy decoding writes if each
-of its tokens is the likeliest behind those before it.
+in how many the likeliest change is, whether or not the model would rather leave the old lines as they are; and how well
+the probability of the old lines tells places where a change was due from places that stayed (the area under the curve).
+
+One forward pass a commit tells all of it. An answer is what greedy decoding writes if each of its tokens is the
+likeliest behind those before it. The likeliest change leaves the old lines where another token is likeliest, all old
+ones before it included, and goes on greedily.
 """
 
 import argparse
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import torch
 from msgspec import Struct
+from torch import Tensor
 
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -34,7 +38,9 @@ class AnswerVerdict(Struct, frozen=True):
     log_probability: float
     exact: bool
     inferable: bool
-    """Whether it is short, every name of it stands somewhere before it, and one was changed before."""
+    """Whether every name of it stands somewhere before it."""
+    change: bool = False
+    """Whether it is the likeliest that changes something."""
 
 
 class Score(Struct, frozen=True):
@@ -42,11 +48,15 @@ class Score(Struct, frozen=True):
     exact: int
     inferable: int
     inferable_exact: int
+    changes: int
     area: float
 
     def __str__(self) -> str:
         inferable = f"{self.inferable_exact} of {self.inferable} that can be inferred"
-        return f"{self.exact} of {self.due} due answers exact, {inferable}; area under the curve {self.area:.3f}"
+        return (
+            f"{self.exact} of {self.due} due answers exact, {inferable}; "
+            f"{self.changes} are the likeliest change; area under the curve {self.area:.3f}"
+        )
 
 
 def judge(teacher: Teacher, tokenizer: Tokenizer, commits: Iterable[Commit]) -> Iterator[AnswerVerdict]:
@@ -66,6 +76,7 @@ def score(verdicts: Sequence[AnswerVerdict]) -> Score:
         sum(verdict.exact for verdict in due),
         len(inferable),
         sum(verdict.exact for verdict in inferable),
+        sum(verdict.change for verdict in due),
         _area(changed, stayed),
     )
 
@@ -82,12 +93,33 @@ def _area(lower: Sequence[float], higher: Sequence[float]) -> float:
 def _verdicts(teacher: Teacher, row: rows.RevisionRow) -> Iterator[AnswerVerdict]:
     shape = rows.shape_of(row)
     hidden_TD = teacher.hidden(rows.packed(row, shape), shape)
+
+    def logs_of(answer: AnswerSpan) -> Tensor:
+        return teacher.logits(hidden_TD[answer.start - 1 : answer.stop - 1]).log_softmax(-1)
+
+    olds = {answer.behind: answer for answer in row.answers if answer.due and answer.repeats}
     for answer in row.answers:
-        targets = torch.tensor(row.ids[answer.start : answer.stop])
-        logs_RV = teacher.logits(hidden_TD[answer.start - 1 : answer.stop - 1]).log_softmax(-1)
-        log_probability = float(logs_RV.gather(1, targets[:, None]).sum())
+        ids, logs_RV = torch.tensor(row.ids[answer.start : answer.stop]), logs_of(answer)
+        old = None if answer.repeats else olds.get(answer.behind)
+        change = old is not None and likeliest_change(
+            ids, logs_RV, torch.tensor(row.ids[old.start : old.stop]), logs_of(old)
+        )
         inferable = all(row.weights[answer.start : answer.stop])
-        yield AnswerVerdict(answer, log_probability, bool((logs_RV.argmax(-1) == targets).all()), inferable)
+        log_probability = float(logs_RV.gather(1, ids[:, None]).sum())
+        yield AnswerVerdict(answer, log_probability, bool((logs_RV.argmax(-1) == ids).all()), inferable, change)
+
+
+def likeliest_change(ids_R: Tensor, logs_RV: Tensor, old_S: Tensor, old_logs_SV: Tensor) -> bool:
+    """Whether an answer is the likeliest that differs from the old one, from the logarithms behind the rows of both."""
+    others_SV = old_logs_SV.scatter(1, old_S[:, None], -torch.inf)
+    old_log_S = old_logs_SV.gather(1, old_S[:, None])[:, 0]
+    parting = int((old_log_S.cumsum(0) - old_log_S + others_SV.amax(-1)).argmax())
+    if parting >= len(ids_R):
+        return False
+    written_R = logs_RV.argmax(-1)
+    written_R[:parting] = old_S[:parting]
+    written_R[parting] = others_SV[parting].argmax()
+    return torch.equal(written_R, ids_R)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

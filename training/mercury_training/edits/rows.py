@@ -33,7 +33,7 @@ LIKE = 0.65
 """How often such a place is one where the past makes an edit likely; the others lie below the edit."""
 LIKELIEST = 8
 NEAR = 12
-COPIED = 0.3
+COPIED = 0.1
 """The weight of a token that repeats the old text; what changes weighs 1."""
 MARGINS = (0, 1, 1, 2, 2, 3)
 """Lines of a region on either side of what changes there, so that its borders tell nothing."""
@@ -43,10 +43,12 @@ TAUGHT = 8
 
 
 class AnswerSpan(Struct, frozen=True):
-    """Where an answer stands in a row, whether a change was due there, and whether it repeats the old lines."""
+    """Where an answer stands in a row, behind which row of the chain its question does, whether a change was due there,
+    and whether it repeats the old lines."""
 
     start: int
     stop: int
+    behind: int
     due: bool
     repeats: bool
 
@@ -143,10 +145,6 @@ class _Chain:
         self.past.append(PastEdit(hunk.path, hunk.first, tuple(hunk.old), tuple(hunk.new), above, below))
         self.here = hunk.path
 
-    def leads_to(self, hunk: _Pending) -> bool:
-        """Whether a hunk can be expected after those so far: it changes a name that they changed, and is short."""
-        return len(hunk.new) <= TAUGHT and not self.changed.isdisjoint(changed_names(hunk.old, hunk.new))
-
     def mention(self, hunk: _Pending) -> None:
         """Show lines that hold the names which the hunk changed, unless they were shown before."""
         names = changed_names(hunk.old, hunk.new) - self.changed
@@ -164,7 +162,7 @@ class _Chain:
             start = len(ids) + len(branch.question)
             ids += [*branch.question, *branch.answer]
             weights += [*[0.0] * len(branch.question), *branch.weights]
-            answers.append(AnswerSpan(start, len(ids), branch.due, branch.repeats))
+            answers.append(AnswerSpan(start, len(ids), branch.parent, branch.due, branch.repeats))
         return RevisionRow(ids, weights, blocks, answers)
 
 
@@ -176,8 +174,8 @@ def edit_row(
     *,
     judged: bool = False,
 ) -> RevisionRow | None:
-    """The row of a commit; None if nothing in it can be learned. If `judged`, each hunk also branches off with the old
-    lines as its answer: how likely these are tells whether the model expects a change."""
+    """The row of a commit; None if nothing in it can be learned. If `judged`, each hunk also branches off, in its turn,
+    with the old lines as its answer: how likely these are tells whether the model expects a change, and which."""
     pending = _ordered([*joined(commit.change.hunks, commit.change.before)], draw)
     chain = _Chain(tokenizer, commit, pending[0].path, limit)
     edits = taught = 0
@@ -189,19 +187,20 @@ def edit_row(
             break
         if edits:
             start = len(chain.ids) + len(question)
-            chain.answers.append(AnswerSpan(start, start + len(answer), due=True, repeats=False))
+            span = AnswerSpan(start, start + len(answer), len(chain.ids) - 1, due=True, repeats=False)
+            chain.answers.append(span)
         if edits and judged:
             chain.branch(*_kept(chain, hunk.path, first, stop), due=True, repeats=True)
-        is_taught = chain.leads_to(hunk)
+        is_taught = edits > 0 and len(hunk.new) <= TAUGHT
         taught += is_taught
         chain.append(question, answer, weights if is_taught else [0.0] * len(answer))
         chain.make(hunk)
         _shift(pending, hunk)
         edits += 1
         chain.mention(hunk)
-        if len(pending) > 1 and draw.random() < EARLY:
+        if len(pending) > 1 and not judged and draw.random() < EARLY:
             early = draw.choice(pending[1:])
-            if chain.leads_to(early):
+            if len(early.new) <= TAUGHT:
                 region = _region(early, len(chain.texts[early.path]), draw)
                 chain.branch(*_due(chain, early, *region), due=True, repeats=False)
         for spot in _spots(chain, hunk, pending, draw):
