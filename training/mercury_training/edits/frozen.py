@@ -76,7 +76,7 @@ class _Int8Matrix(nn.Module):
 
 
 class _Bfloat16Matrix(nn.Module):
-    """A matrix without gradients in bfloat16, as are products beside it."""
+    """A matrix without gradients in bfloat16, as are products beside it and all that passes between matrices."""
 
     beside = torch.bfloat16
 
@@ -86,7 +86,7 @@ class _Bfloat16Matrix(nn.Module):
         self.register_buffer("weight", weight_OI.bfloat16())
 
     def forward(self, x_RI: Tensor) -> Tensor:
-        return functional.linear(x_RI.bfloat16(), self.weight).float()
+        return functional.linear(x_RI.bfloat16(), self.weight)
 
 
 _MATRICES = {torch.int8: _Int8Matrix, torch.bfloat16: _Bfloat16Matrix}
@@ -109,7 +109,7 @@ class FrozenLinear(nn.Module):
         x_RI = x_BTI.flatten(0, -2)
         y_RO = self.matrix(x_RI)
         if self.bias is not None:
-            y_RO = y_RO + self.bias
+            y_RO = y_RO + self.bias.to(y_RO.dtype)
         if self.up is not None and self.down is not None:
             beside = self.matrix.beside
             low_RK = functional.linear(x_RI.to(beside), self.down.to(beside))
@@ -120,8 +120,9 @@ class FrozenLinear(nn.Module):
 class FrozenEmbedding(nn.Module):
     """An embedding, also the head, of which only the special tokens' vectors learn."""
 
-    def __init__(self, embedding: nn.Embedding) -> None:
+    def __init__(self, embedding: nn.Embedding, told: torch.dtype) -> None:
         super().__init__()
+        self.told = told
         self.weight: Tensor
         self.register_buffer("weight", embedding.weight.detach().float())
         self.special = nn.Parameter(self.weight[: len(SPECIALS)].clone())
@@ -129,9 +130,10 @@ class FrozenEmbedding(nn.Module):
     def forward(self, ids_BT: Tensor) -> Tensor:
         text_BTD = functional.embedding(ids_BT, self.weight)
         special_BTD = functional.embedding(ids_BT.clamp(max=len(SPECIALS) - 1), self.special)
-        return torch.where((ids_BT < len(SPECIALS))[..., None], special_BTD, text_BTD)
+        return torch.where((ids_BT < len(SPECIALS))[..., None], special_BTD, text_BTD).to(self.told)
 
     def logits(self, hidden_RD: Tensor) -> Tensor:
+        hidden_RD = hidden_RD.float()
         special_RS = functional.linear(hidden_RD, self.special)
         return torch.cat([special_RS, functional.linear(hidden_RD, self.weight[len(SPECIALS) :])], 1)
 
@@ -144,7 +146,11 @@ def freeze(model: Model, rank: int, seed: int, precision: torch.dtype) -> Model:
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear):
                 setattr(module, name, FrozenLinear(child, rank if name in LEARNING else 0, generator, precision))
-    embedding = FrozenEmbedding(model.embedding)
+    beside = _MATRICES[precision].beside
+    for weight in model.layers.parameters():
+        if not weight.requires_grad:
+            weight.data = weight.data.to(beside)
+    embedding = FrozenEmbedding(model.embedding, beside)
     model.embedding = embedding  # pyright: ignore[reportAttributeAccessIssue]
     _separate(embedding.special.data)
     return model
