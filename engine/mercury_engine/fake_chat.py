@@ -46,12 +46,15 @@ def _scripted(says: Says | None, request: ChatRequest) -> str | tuple[ToolCall, 
 
 def _called(request: ChatRequest) -> tuple[ToolCall, ...]:
     """The tool that must be called, or one that the user's last message names."""
-    if request.tool_choice == "none" or (request.tool_choice == "auto" and request.messages[-1].role != "user"):
+    choice, tools = request.tool_choice, request.tools
+    if choice == "none" or (choice == "auto" and request.messages[-1].role != "user"):
         return ()
-    wanted = {"required": request.tools[:1], "auto": [tool for tool in request.tools if tool.name in _last(request)]}
-    named = [tool for tool in request.tools if tool.name == request.tool_choice]
-    tools = wanted.get(request.tool_choice, named)[:1]
-    return tuple(ToolCall(f"call_{len(request.messages)}", tool.name, _of_schema(tool.parameters)) for tool in tools)
+    if choice == "auto":
+        tools = [tool for tool in tools if tool.name in _last(request)]
+    elif choice != "required":
+        tools = [tool for tool in tools if tool.name == choice]
+    id = f"call_{len(request.messages)}"
+    return tuple(ToolCall(id, tool.name, _of_schema(tool.parameters)) for tool in tools[:1])
 
 
 def _last(request: ChatRequest) -> str:

@@ -37,9 +37,7 @@ class Reports:
     def take(self, snapshot: Snapshot, diagnostics: tuple[FileDiagnostic, ...], mark: int) -> None:
         """`mark` is that of the history of edits."""
         self.version, self.diagnostics = snapshot.version, diagnostics
-        errors = dict.fromkeys(
-            _error_in(snapshot, diagnostic) for diagnostic in diagnostics if diagnostic.severity == "error"
-        )
+        errors = dict.fromkeys(_error_in(snapshot, diagnostic) for diagnostic in filter(_is_error, diagnostics))
         self._first_mark = mark if self._first_mark is None else self._first_mark
         follow = mark > self._first_mark
         new = self.new | {error: mark for error in errors if follow and error not in self._known}
@@ -48,16 +46,20 @@ class Reports:
 
     def fresh(self, snapshot: Snapshot, edits_since: Callable[[int], int]) -> tuple[FileDiagnostic, ...]:
         """The errors that came with the last edits, if they are known of this text."""
-        if snapshot.version != self.version or not self.new:
+        if snapshot.version != self.version:
             return ()
         new = {error for error, mark in self.new.items() if edits_since(mark) <= FRESH_EDITS}
-        errors = (diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error")
+        errors = filter(_is_error, self.diagnostics if new else ())
         return tuple(diagnostic for diagnostic in errors if _error_in(snapshot, diagnostic) in new)
 
     def forget(self, snapshot: Snapshot, start: int) -> None:
         """The user has been at an error that starts there."""
         visited = {_error_in(snapshot, diagnostic) for diagnostic in self.diagnostics if diagnostic.start == start}
         self.new = {error: mark for error, mark in self.new.items() if error not in visited}
+
+
+def _is_error(diagnostic: FileDiagnostic) -> bool:
+    return diagnostic.severity == "error"
 
 
 def _error_in(snapshot: Snapshot, diagnostic: FileDiagnostic) -> _Error:

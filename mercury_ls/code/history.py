@@ -522,7 +522,7 @@ def _mends_word(trace: _Trace, text: str, edit: TextEdit) -> bool:
         return False
     start = first - sum(1 for _ in takewhile(is_word, reversed(typed[:first])))
     end = last + sum(1 for _ in takewhile(is_word, typed[last:]))
-    is_whole = not _within_word(text, trace.start + start) and not _within_word(text, trace.start + end)
+    is_whole = not any(_within_word(text, trace.start + at) for at in (start, end))
     is_new = typed[start:end] not in trace.stood and typed[:first] + typed[last:] != trace.stood
     return is_whole and is_new and (start, end) != (first, last)
 
@@ -569,11 +569,13 @@ def _is_part(text: str, removed: str) -> bool:
 
 def _brings_back(trace: _Trace, typed: str, edit: TextEdit) -> bool:
     """True if the edit replaces all that was typed by something that contains the removed text."""
-    removed = trace.removed.strip()
-    if edit.start > trace.start or edit.end < trace.end or len(removed) < 2 or (typed and typed in edit.text):
+    removed, is_over = trace.removed.strip(), edit.start <= trace.start and trace.end <= edit.end
+    keeps_typed = bool(typed) and typed in edit.text
+    if len(removed) < 2 or keeps_typed or not is_over:
         return False
     at = edit.text.find(removed)
-    return at >= 0 and not _within_word(edit.text, at) and not _within_word(edit.text, at + len(removed))
+    ends = at, at + len(removed)
+    return at >= 0 and not any(_within_word(edit.text, end) for end in ends)
 
 
 def _within_word(text: str, offset: int) -> bool:

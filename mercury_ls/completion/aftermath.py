@@ -83,11 +83,12 @@ class Aftermath:
 
     def changed(self, uri: str, before: str, change: TextEdit) -> None:
         """One change of a document, in offsets of the text before it."""
-        if self._missed and self._missed[0] == uri and change.end < self._missed[1]:
-            self._missed = uri, self._missed[1] + len(change.text) - (change.end - change.start)
-        self._followed = [
-            followed for followed in self._followed if followed.uri != uri or self._goes_on(followed, before, change)
-        ]
+        missed_uri, missed_at = self._missed or ("", 0)
+        if missed_uri == uri and change.end < missed_at:
+            self._missed = uri, missed_at + len(change.text) - (change.end - change.start)
+        for followed in self._followed[:]:
+            if followed.uri == uri and not self._goes_on(followed, before, change):
+                self._followed.remove(followed)
 
     def accepted(self, id: str, length: int | None = None) -> None:
         """The user took it by command; or its first `length` characters, and half of it is enough."""

@@ -147,8 +147,10 @@ def _context_for(info: EngineInfo | None, pace: EnginePace, settings: Settings) 
 def _usual_context(info: EngineInfo | None, pace: EnginePace) -> int:
     """What an engine that knows how quickly it reads says itself; more of a server that is known to read it quickly."""
     first_ms = pace.first_token_ms
-    if info is not None and info.reads_per_second:
+    if info is None:
+        return USUAL_CONTEXT
+    if info.reads_per_second:
         return info.context_tokens
-    if info is None or info.engine != "server" or not first_ms:
+    if info.engine != "server" or not first_ms:
         return USUAL_CONTEXT
     return next((tokens for most_ms, tokens in READ_BY_FIRST_TOKEN_MS if first_ms <= most_ms), USUAL_CONTEXT)

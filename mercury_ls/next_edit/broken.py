@@ -6,6 +6,8 @@ answer = leading_to_left(question, left, answer)      # what a rename or other p
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import count
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,9 +46,9 @@ def candidates(question: NextQuestion) -> list[Candidate]:
     broken = [_Broken(file, error.start, error.end) for file, error in errors]
     if not broken or _is_writing(question) or _is_unfinished(question, broken):
         return []
-    elsewhere = [place for place in broken if _is_elsewhere(question, place)]
-    first_of_lines = {(place.snapshot.uri, place.line): place for place in reversed(elsewhere)}
-    return [_candidate(place, number) for number, place in enumerate(_ordered(question, list(first_of_lines.values())))]
+    elsewhere = filter(partial(_is_elsewhere, question), reversed(broken))
+    first_of_lines = {(place.snapshot.uri, place.line): place for place in elsewhere}
+    return [*map(_candidate, _ordered(question, [*first_of_lines.values()]), count())]
 
 
 def leading_there(question: NextQuestion, broken: Sequence[Candidate], answer: Answer) -> Answer:

@@ -192,14 +192,15 @@ class NextQuestions:
     def _closed_paths(self, symbols: Sequence[Sought], near: Snapshot, importers: Callable[[], Importers]) -> list[str]:
         """Those that mention the file of a symbol as well come first: they may import it. Where files need an import to
         use it, those without one come last, and are left out if the whole project is known."""
-        closed = self._closed_mentioning(symbols, near.path)
-        if not closed or family(near.path) not in IMPORTING or any(symbol.member for symbol in symbols):
+        closed, paths = self._closed_mentioning(symbols, near.path), {symbol.path for symbol in symbols}
+        needs_import = family(near.path) in IMPORTING and not any(symbol.member for symbol in symbols)
+        if not closed or not needs_import:
             return closed
-        seeing = frozenset[str]().union(*(importers().seeing(symbol.path) for symbol in symbols))
-        is_fixture = any(PurePath(symbol.path).name == FIXTURES for symbol in symbols)
+        seeing = frozenset[str]().union(*map(importers().seeing, paths))
+        is_fixture = FIXTURES in (PurePath(path).name for path in paths)
         if self._files.workspace.gap() or is_fixture:
             return sorted(closed, key=lambda path: path not in seeing)
-        return [path for path in closed if path in seeing]
+        return list(filter(seeing.__contains__, closed))
 
     def _closed_mentioning(self, symbols: Sequence[Sought], near: str) -> list[str]:
         mentioning, names = self._files.workspace.mentioning, [symbol.names for symbol in symbols]

@@ -287,10 +287,12 @@ class _Reply:
     def _cut_short(self) -> Finish:
         """End the answer: under a grammar, with the shortest known ending; else where it stands."""
         if self._guide is None:
-            return self._finished(self._block.leading if self._block else (), "length")
+            leading = self._block.leading if self._block else ()
+            return self._finished(leading, "length")
         if not self._closes or self._guide.allowed() is None:
             return "length"
-        return self._finished([(token, 1.0) for token in self._ending or ()], "stop")
+        ending = self._ending or ()
+        return self._finished([(token, 1.0) for token in ending], "stop")
 
     def _late_finish(self) -> Finish:
         """End the answer if another forward would finish after the deadline; the first one may."""

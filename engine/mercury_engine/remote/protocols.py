@@ -317,12 +317,13 @@ def _text_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> str | Non
 
 
 def _end_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Literal["", "stop", "length"]:
-    reason = choice.get("finish_reason") or message.get("done_reason") or message.get("stop_type")
     if message.get("stopped_limit"):
-        reason = "limit"
+        return "length"
+    reasons = choice.get("finish_reason"), message.get("done_reason"), message.get("stop_type")
+    reason = next(filter(None, reasons), "")
     if isinstance(reason, str) and reason not in ("", "none"):
         return "length" if reason in LENGTH else "stop"
-    return "stop" if message.get("done") is True or message.get("stop") is True else ""
+    return "stop" if any(message.get(name) is True for name in ("done", "stop")) else ""
 
 
 def _log_probs_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[float]:
@@ -330,7 +331,8 @@ def _log_probs_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Iter
     logprobs = choice.get("logprobs") or {}
     if isinstance(logprobs, dict):
         logprobs = logprobs.get("token_logprobs") or logprobs.get("content")
-    tokens = logprobs or message.get("completion_probabilities") or message.get("logprobs")
+    shapes = logprobs, message.get("completion_probabilities"), message.get("logprobs")
+    tokens = next(filter(None, shapes), ())
     for token in tokens if isinstance(tokens, list) else ():
         value = token.get("logprob") if isinstance(token, dict) else token
         if isinstance(value, int | float) and LEAST_LOG_PROB <= value <= 0:

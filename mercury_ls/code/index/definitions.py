@@ -1,7 +1,7 @@
 """Where a name is declared: in scope, or in the file from which an import brings it, by any re-exports."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise, takewhile
 from os.path import dirname, join
 from pathlib import PurePath
@@ -125,8 +125,9 @@ def _is_out_of_sight(file: Snapshot, name: str, offset: int) -> bool:
     modules = [outer for outer in upward(file, scopes.node_at(file, offset)) if outer.type == "mod_item"]
     for module in takewhile(lambda module: scopes.range_of(file, module) not in declared(file, name), modules):
         body = module.child_by_field_name("body")
-        used = [symbols.text_of(item) for item in body.named_children if item.type == "use_declaration"] if body else []
-        if not any("super::*" in words or name in re.findall(r"\w+", words) for words in used):
+        items = body.named_children if body else ()
+        used = " ".join(symbols.text_of(item) for item in items if item.type == "use_declaration")
+        if "super::*" not in used and name not in re.findall(r"\w+", used):
             return True
     return False
 
@@ -209,27 +210,45 @@ def _without_stars(
         return UNKNOWN
     named = [imported for imported in project.imports(file) if imported.alias == name]
     within = [imported for imported in named if _is_of_function(file, imported, offset)]
-    nodes = declared_at(file, name, offset)
-    if within and not any(scopes.binding(file, node) for node in nodes):
-        nodes = []
-    if renamed is not None:
-        here, alike = scopes.node_at(file, offset), _alike(project, file, name, renamed)
-        nodes = [node for node in nodes if node.id in alike or (node == here and _may_be(renamed, file, node, True))]
+    nodes = _nodes_at(project, file, name, offset, renamed, imports_it=bool(within))
     declarations = project.once(("own", file, name), lambda: _own(project, file, name))
-    aliases = [node for node in nodes if node.id not in declarations]
     own = [declarations[node.id] for node in nodes if node.id in declarations]
-    if nodes:
-        offsets = (file.offset_of_byte(node.start_byte) for node in aliases)
-        named = [imported for at in offsets for imported in _last_before(at, named)]
-    else:
-        named = within or [imported for imported in named if scopes.enclosing_range(file, imported.start) is None]
-    if own or named:
-        answers = [_imported(project, file, imported, name, renamed, steps - 1) for imported in named]
-        if own and scopes.node_at(file, offset) not in nodes and all(_is_overloaded(definition) for definition in own):
-            answers.append(_in_package(project, file, name, renamed))
-        return Meaning.joined([Meaning(tuple(own)), *answers])
-    in_package = project.once(("in package", file, name, renamed), lambda: _in_package(project, file, name, renamed))
-    return None if in_package == NOTHING and _stars(project, file) else in_package
+    named = _imports_of(file, nodes, declarations, named) if nodes else within or _imports_at_top(file, named)
+    if not (own or named):
+        in_package = project.once(
+            ("in package", file, name, renamed), lambda: _in_package(project, file, name, renamed)
+        )
+        return None if in_package == NOTHING and _stars(project, file) else in_package
+    answers = [_imported(project, file, imported, name, renamed, steps - 1) for imported in named]
+    if own and scopes.node_at(file, offset) not in nodes and all(map(_is_overloaded, own)):
+        answers.append(_in_package(project, file, name, renamed))
+    return Meaning.joined([Meaning(tuple(own)), *answers])
+
+
+def _nodes_at(
+    project: Project, file: Snapshot, name: str, offset: int, renamed: Renamed | None, *, imports_it: bool
+) -> list[Node]:
+    """What declares the name there: no global of the file where a function imports it."""
+    nodes = declared_at(file, name, offset)
+    if imports_it and not any(scopes.binding(file, node) for node in nodes):
+        return []
+    if renamed is None:
+        return nodes
+    here, alike = scopes.node_at(file, offset), _alike(project, file, name, renamed)
+    is_renamed = here in nodes and here is not None and _may_be(renamed, file, here, True)
+    return [node for node in nodes if node.id in alike or (is_renamed and node == here)]
+
+
+def _imports_of(
+    file: Snapshot, nodes: Iterable[Node], declarations: Mapping[int, Declaration], named: Sequence[Imported]
+) -> list[Imported]:
+    """The import by which each of the nodes that declare nothing themselves has its meaning."""
+    offsets = (file.offset_of_byte(node.start_byte) for node in nodes if node.id not in declarations)
+    return [imported for at in offsets for imported in _last_before(at, named)]
+
+
+def _imports_at_top(file: Snapshot, named: Iterable[Imported]) -> list[Imported]:
+    return [imported for imported in named if scopes.enclosing_range(file, imported.start) is None]
 
 
 def _stars(project: Project, file: Snapshot) -> list[Imported]:
@@ -413,9 +432,12 @@ def _among(files: Iterable[Snapshot] | None, name: str) -> Meaning:
     """What files declare by a name, as far as all of them are known."""
     if files is None:
         return UNKNOWN
-    nodes = ((file, node) for file in files for node in declared(file, name).get(None, ()))
-    top_level = ((file, node) for file, node in nodes if symbols.owner_of(node) is None and not in_import(node))
-    return Meaning(tuple(Declaration(file, node) for file, node in top_level))
+    declarations = (Declaration(file, node) for file in files for node in declared(file, name).get(None, ()))
+    return Meaning(tuple(filter(_is_top_level, declarations)))
+
+
+def _is_top_level(declaration: Declaration) -> bool:
+    return symbols.owner_of(declaration.name) is None and not in_import(declaration.name)
 
 
 def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Declaration]:

@@ -152,9 +152,11 @@ def _are_alternatives(first: Node, second: Node) -> bool:
     """Whether only one of the two is there in the end: they stand in branches of one statement."""
     around = {node.id: node for node in outward(first)}
     inner = [node for node in outward(second) if node.id not in around]
-    common = inner[-1].parent if inner else None
-    outer = next((node for node in around.values() if node.parent == common), None)
-    return any(ALTERNATIVES.search(kind_of(node)) for node in (outer, inner[-1] if inner else None))
+    if not inner:
+        return False
+    branch = inner[-1]
+    other = next((node for node in around.values() if node.parent == branch.parent), None)
+    return any(ALTERNATIVES.search(kind_of(node)) for node in (other, branch))
 
 
 def _spaces(node: Node, file: Snapshot) -> set[str]:

@@ -209,9 +209,12 @@ def _gets_fixture(file: Snapshot, symbol: Symbol, home: Snapshot) -> bool:
 
 def _asks_for_fixture(uses: Uses, node: Node) -> bool:
     """Whether it is a parameter as tests and fixtures have them, in a file that has no fixture of this name itself."""
-    is_parameter = scopes.declares(node) and scopes.in_parameters(uses.snapshot, uses.offset_of(node))
-    function = innermost(node, scopes.FUNCTIONS) if is_parameter else None
-    if function is None or not part_of(function, "name") or innermost(function.parent, scopes.FUNCTIONS) is not None:
+    function = innermost(node, scopes.FUNCTIONS)
+    if not scopes.declares(node) or not scopes.in_parameters(uses.snapshot, uses.offset_of(node)):
+        return False
+    if function is None or not part_of(function, "name"):
+        return False
+    if innermost(function.parent, scopes.FUNCTIONS) is not None:
         return False
     return uses.is_home or not declares_at_top(uses.project, uses.snapshot, uses.name)
 
@@ -219,9 +222,10 @@ def _asks_for_fixture(uses: Uses, node: Node) -> bool:
 def is_in_doubt(uses: Uses, offset: int) -> bool:
     """Whether nothing says that the name there is something else."""
     node, file, symbol = scopes.node_at(uses.snapshot, offset), uses.snapshot, uses.symbol
-    if node is None or syntax.inside(file, offset) == "comment":
+    inside = syntax.inside(file, offset)
+    if node is None or inside == "comment":
         return False
-    if node.type in STRINGS and syntax.inside(file, offset) == "string":
+    if node.type in STRINGS and inside == "string":
         return symbol.local is None and _is_named_by_string(uses, node)
     if symbol.local is not None:
         return _is_keyword_in_doubt(uses, node) or _is_parameter_of_override(uses, node)
@@ -307,9 +311,10 @@ def _is_parameter_of_override(uses: Uses, node: Node) -> bool:
     named = part_of(innermost(node, scopes.FUNCTIONS), "name") if scopes.declares(node) else None
     if named is None or uses.function is None or text_of(named) != uses.function.name:
         return False
-    is_parameter = family(uses.snapshot.path) == "python" and scopes.in_parameters(uses.snapshot, uses.offset_of(node))
+    if family(uses.snapshot.path) != "python" or not scopes.in_parameters(uses.snapshot, uses.offset_of(node)):
+        return False
     at, owner = uses.offset_of(named), uses.function.symbol.owner
-    if not is_parameter or owner is None or symbols.owner_of(named) in (None, owner):
+    if owner is None or symbols.owner_of(named) in (None, owner):
         return False
     return uses.function.is_certain(at) or is_in_doubt(uses.function, at)
 
