@@ -437,7 +437,7 @@ def spread(values):
     return mean(squares) ** 0.5
 """
 CUTS = [("0.0", False), ("mean(values)\n", True), ("(value - middle) ** 2", False), ("ddle = mean(", False)]
-UPDATES = 200
+UPDATES = 160
 
 
 def cut(missing, block):
