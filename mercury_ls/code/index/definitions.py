@@ -186,7 +186,11 @@ def meaning_of(
         in_package = _in_scattered_package(project, file, mark.join(qualifier), name, renamed, steps)
         if in_package.definitions:
             return in_package
-    outer = meaning_of(project, file, mark.join(qualifier), offset, renamed, steps - 1)
+    return _of_members(project, meaning_of(project, file, mark.join(qualifier), offset, renamed, steps - 1), name)
+
+
+def _of_members(project: Project, outer: Meaning, name: str) -> Meaning:
+    """What the types of a path declare by a name, if each of them does."""
     members = [tuple(own_members(project, definition, name)) for definition in outer.definitions]
     return Meaning.joined(map(Meaning, members)) if outer.is_known and members and all(members) else UNKNOWN
 
@@ -209,7 +213,7 @@ def _without_stars(
     if _is_out_of_sight(file, name, offset):
         return UNKNOWN
     named = [imported for imported in project.imports(file) if imported.alias == name]
-    within = [imported for imported in named if _is_of_function(file, imported, offset)]
+    within = _imports_of_function(file, named, offset)
     nodes = _nodes_at(project, file, name, offset, renamed, imports_it=bool(within))
     declarations = project.once(("own", file, name), lambda: _own(project, file, name))
     own = [declarations[node.id] for node in nodes if node.id in declarations]
@@ -245,6 +249,10 @@ def _imports_of(
     """The import by which each of the nodes that declare nothing themselves has its meaning."""
     offsets = (file.offset_of_byte(node.start_byte) for node in nodes if node.id not in declarations)
     return [imported for at in offsets for imported in _last_before(at, named)]
+
+
+def _imports_of_function(file: Snapshot, named: Iterable[Imported], offset: int) -> list[Imported]:
+    return [imported for imported in named if _is_of_function(file, imported, offset)]
 
 
 def _imports_at_top(file: Snapshot, named: Iterable[Imported]) -> list[Imported]:
@@ -419,8 +427,12 @@ def _in_package(project: Project, file: Snapshot, name: str, renamed: Renamed | 
     if family(file.path) == "go":
         files = project.beside(file.path, name)
         return _among(files and [other for other in files if project.share_a_package(other, file)], name)
-    if family(file.path) != "java" or PurePath(file.path).stem == name:
-        return NOTHING
+    is_java = family(file.path) == "java" and PurePath(file.path).stem != name
+    return _in_java_package(project, file, name) if is_java else NOTHING
+
+
+def _in_java_package(project: Project, file: Snapshot, name: str) -> Meaning:
+    """What the file of this name in the package declares, which is beside this one or near it."""
     beside = str(PurePath(file.path).with_name(f"{name}.java"))
     paths = (beside, *(path for path in project.near if PurePath(path).name == f"{name}.java"))
     sources = (project.file(path) for path in paths if project.exists(path))
@@ -470,11 +482,13 @@ def spelled(imports: Iterable[Imported], parts: list[str], mark: str) -> Iterato
     named_imports = [imported for imported in imports if imported.name != "*" and not imported.is_passed_on]
     if mark == "::":
         matching = [imported for imported in named_imports if imported.alias == parts[0]]
-        yield from (mark.join([imported.module, imported.name, *parts[1:]]).removeprefix(mark) for imported in matching)
-        if not matching:
-            yield mark.join(parts)
-        return
-    for imported in named_imports:
+        paths = [mark.join([imported.module, imported.name, *parts[1:]]).removeprefix(mark) for imported in matching]
+        return iter(paths or [mark.join(parts)])
+    return _spelled_with_dots(named_imports, parts)
+
+
+def _spelled_with_dots(imports: Iterable[Imported], parts: list[str]) -> Iterator[str]:
+    for imported in imports:
         words = imported.alias.split(".")
         begins = parts[: len(words)] == words
         if begins and (imported.name or len(words) == 1):
