@@ -88,8 +88,8 @@ class Openings:
     def _begun(self) -> Opening:
         last, at, free = self._last(), self._clock(), self._free()
         if last is not None and last.at <= at < last.until and free <= last.free * MORE:
-            again = time.strftime("%H:%M", time.localtime(last.until))
-            raise EngineError(f"{last.reason} (tried again at {again}, or when more memory is free)")
+            next_try = time.strftime("%H:%M", time.localtime(last.until))
+            raise EngineError(f"{last.reason} (tried again at {next_try}, or when more memory is free)")
         opening = Opening(self._model, at, free, 0 if last is None else last.failures + 1)
         self._write(opening)
         return opening

@@ -317,16 +317,16 @@ class Session:
         unread = math.inf
         while 0 < late.answer.unread < unread and self._is_still_at(place):
             unread = late.answer.unread
-            again = self._begin(place.snapshot, place.offset, place.invoked)
-            if isinstance(again, Silence):
+            retry = self._begin(place.snapshot, place.offset, place.invoked)
+            if isinstance(retry, Silence):
                 return
-            with again.awaited():
-                while not (again.stands or again.is_over):
-                    await again.news(again.answer)
-                if again.stands:
+            with retry.awaited():
+                while not (retry.stands or retry.is_over):
+                    await retry.news(retry.answer)
+                if retry.stands:
                     self._tell_growth(place.snapshot.uri)
-                await again.end()
-            late = again
+                await retry.end()
+            late = retry
 
     def _tell_growth(self, uri: str) -> None:
         if self.on_growth is not None:

@@ -141,7 +141,7 @@ def reload(server: Raw, uri: str, how: str) -> None:
         ("another opening", "size"),
     ],
 )
-async def test_what_git_writes_is_no_edit(environment, tmp_path, how, typed):
+async def test_file_that_git_writes_is_no_edit(environment, tmp_path, how, typed):
     """And what the user had typed and saved, and it discards, is none any more."""
     committed(tmp_path, {"shapes.py": NOW})
     (tmp_path / "shapes.py").write_text(TEXT)

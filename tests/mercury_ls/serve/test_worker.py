@@ -247,7 +247,7 @@ async def crowd(*asked, clock, wait=0.0):
         return [answer[-1] for answer in answers], texts, worker.latest
 
 
-async def test_of_more_editors_than_can_be_answered_the_newest_key_comes_first():
+async def test_newest_key_of_more_editors_than_can_be_answered_comes_first():
     _, texts, _ = await crowd(*map(typed, "wxyz"), clock=Clock())
     assert texts == ["w", "z", "y", "x"]
 
@@ -265,7 +265,7 @@ async def test_request_by_hand_is_answered_however_many_type():
     assert (answers[1].text, answers[2].kind) == ("text", "busy")
 
 
-async def test_only_editor_waits_as_long_as_it_likes():
+async def test_single_editor_waits_as_long_as_it_likes():
     held, clock, engine = Held(), Clock(), FakeEngine({"": "text"})
     engine.pause = held
     async with running(engine, clock=clock) as worker:
