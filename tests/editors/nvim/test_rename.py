@@ -69,6 +69,15 @@ def test_refused_it_goes_and_the_server_hears_of_it(renamed):
     renamed.until(lambda: status(renamed)["rejected"] == 1, "the server to count it")
 
 
+def test_calls_that_need_an_argument_are_named_and_gone_to(shapes):
+    note = "  needs an argument for `unit`: shop.py:6, shop.py:9"
+    shapes.keys("1Gf)i, unit<Esc>")
+    shows(shapes, ["?", 0, "  ↓ look here: line 6 (<Tab>)"], ["+", 0, note])
+    shapes.keys("<Tab>")
+    shapes.until(lambda: shapes.cursor[0] == 6, "the jump")
+    reach(shapes, SHAPES.replace("height)", "height, unit)", 1))
+
+
 def test_another_server_carries_on_after_a_kill(shapes):
     replaced(shapes, lambda: kill_server(shapes))
     rename(shapes)
