@@ -2,7 +2,7 @@
 
 broken = candidates(question)      # new errors that other language servers report, the nearest first: for a model, too
 answer = leading_there(question, broken, answer)
-answer = leading_to_left(question, left, answer)      # what a rename or other parameters leave
+answer = leading_to_left(question, undone, answer)      # what a rename or other parameters leave
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,13 +59,13 @@ def leading_there(question: NextQuestion, broken: Sequence[Candidate], answer: A
     return replace(answer, offers=(_offer_to_go_to(place, LABEL),))
 
 
-def leading_to_left(question: NextQuestion, left: Left, answer: Answer) -> Answer:
+def leading_to_left(question: NextQuestion, undone: Left, answer: Answer) -> Answer:
     """The same for the places that a note names, as far as they are in open files and the user has not been there."""
     if not question.shows_places or _is_writing(question):
         return answer
-    words = (_Broken(file, at, _word_end(file.text, at)) for file, at in left.places if file.version != CLOSED)
+    words = (_Broken(file, at, _word_end(file.text, at)) for file, at in undone.places if file.version != CLOSED)
     places = [place for place in words if _is_elsewhere(question, place) and _key(place) not in question.refused]
-    leads = tuple(_offer_to_go_to(place, LEFT, left.note) for place in _ordered(question, places))
+    leads = tuple(_offer_to_go_to(place, LEFT, undone.note) for place in _ordered(question, places))
     return replace(answer, offers=leads[:1])
 
 

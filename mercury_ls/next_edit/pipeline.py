@@ -145,13 +145,13 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
             noting = calls_left(rule, home, files.values(), project, places)
         else:
             noting = note_of(rule, home, files.values(), project, places)
-        left = await _in_turns(noting, Left(UNJUDGED))
+        undone = await _in_turns(noting, Left(UNJUDGED))
         if offer is not None:
-            return replace(answer, offers=(replace(offer, note=left.note), *answer.offers[1:]))
-        if left.note:
-            answer = replace(answer, silence=_because_of(rule, left.note, answer.silence))
+            return replace(answer, offers=(replace(offer, note=undone.note), *answer.offers[1:]))
+        if undone.note:
+            answer = replace(answer, silence=_because_of(rule, undone.note, answer.silence))
             is_on_it = rule.known_as in question.edits[-1].after
-            return broken.leading_to_left(question, left, answer) if is_on_it or not rule.age else answer
+            return broken.leading_to_left(question, undone, answer) if is_on_it or not rule.age else answer
     return answer
 
 

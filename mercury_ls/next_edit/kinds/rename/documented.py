@@ -7,8 +7,10 @@ from itertools import takewhile
 from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols, syntax
+from mercury_ls.code.brackets import unclosed, unquoted
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.parts import kind_of
+from mercury_ls.code.scopes import Binding
 from mercury_ls.code.symbols import type_name
 from mercury_ls.next_edit.kinds.rename.uses import Uses
 
@@ -26,6 +28,17 @@ HIGHEST = 100
 OF_ITS_OWN = re.compile(r"(?:^|[\s`~*\[(])[.#]\Z")
 """A mark that qualifies a name as one of the same type, without naming that."""
 QUALIFIER = re.compile(r"(?<![\w$])([\w$]++)(?:\.|::|#)\Z")
+FIELD = re.compile(
+    r":(?:param|parameter|arg|argument|key|keyword|type)[ \t]++(?:[^\s:]++[ \t]++)*+\Z"
+    r"|@param[ \t]++(?:\{[^{}@\n]*+\}[ \t]++)?\[?\Z"
+)
+ENTRY_BEFORE = re.compile(r"[ \t]*+(?:\*{0,2}\w++,[ \t]?)*+\*{0,2}")
+ENTRY_AFTER = re.compile(r"(?:,[^:\n]*+|[ \t]*+\([^()\n]*+\))?[ \t]*+:(?:[ \t]|\Z)")
+HEADINGS = frozenset({"args", "arguments", "keyword args", "other parameters", "parameters", "params"})
+OTHER_HEADINGS = frozenset(
+    {"attributes", "example", "examples", "note", "notes", "raises", "return", "returns", "yields"}
+)
+ABOVE = ("//", "/*", "*", "#")
 SELF = frozenset({"cls", "self", "Self", "this"})
 
 
@@ -33,6 +46,8 @@ def documented(uses: Uses) -> Iterator[int]:
     """The offsets in the file that declares the symbol. Where its code has the name for something else as well, nobody
     can tell which of them is meant."""
     file, symbol = uses.snapshot, uses.symbol
+    if symbol.local is not None and symbol.function:
+        yield from _documented_parameter(uses)
     if symbol.owner is None and not symbol.module_level:
         return
     mentions = scopes.mentions(file, uses.name)[: scopes.MOST]
@@ -42,6 +57,50 @@ def documented(uses: Uses) -> Iterator[int]:
     for at in in_text:
         if _is_documentation(file, at) and _is_named(uses, at):
             yield at
+
+
+def spoken_of(file: Snapshot, local: Binding) -> tuple[int, int]:
+    """Where a local may be mentioned: in its scope and the comment above."""
+    row = file.line_of(local.start)
+    while row and file.line(row - 1).lstrip().startswith(ABOVE):
+        row -= 1
+    return file.line_start(row), local.end
+
+
+def _documented_parameter(uses: Uses) -> Iterator[int]:
+    """The mentions of a parameter in the documentation of its function, unless that has another local of the name."""
+    file, local = uses.snapshot, uses.symbol.local
+    if local is None:
+        return
+    start, end = spoken_of(file, local)
+    if any(start <= other.start < end for other in scopes.bindings(file, (uses.name,))):
+        return
+    for at in scopes.mentions(file, uses.name)[: scopes.MOST]:
+        if start <= at < end and syntax.inside(file, at) is not None and _is_documentation(file, at):
+            number = file.line_of(at)
+            line, column = file.line(number), at - file.line_start(number)
+            if len(line) <= LONGEST_LINE and _is_parameter(
+                uses, number, line[:column], line[column + len(uses.name) :]
+            ):
+                yield at
+
+
+def _is_parameter(uses: Uses, number: int, before: str, after: str) -> bool:
+    """Whether it is named as a parameter is: in a field, as an entry of a list, in code marks or by a keyword."""
+    if EXAMPLE.match(before):
+        brackets = unclosed(unquoted(before))
+        call = re.compile(rf"(?<!\w){re.escape(uses.symbol.function)}\(\Z")
+        is_of_function = bool(brackets) and call.search(before[: brackets[-1] + 1]) is not None
+        return is_of_function and re.match(r"[ \t]*+=(?!=)", after) is not None
+    if FIELD.search(before):
+        return re.match(r"[\w$]", after) is None
+    if before.endswith((".", ":", "#")) or QUALIFIER.search(before):
+        return False
+    if ENTRY_BEFORE.fullmatch(before) and ENTRY_AFTER.match(after):
+        rows = range(number - 1, max(number - HIGHEST, -1), -1)
+        above = (uses.snapshot.line(row).strip(" \t:").lower() for row in rows)
+        return next((text for text in above if text in HEADINGS | OTHER_HEADINGS), "") in HEADINGS
+    return _is_marked(before, after, is_type=False)
 
 
 def _is_documentation(file: Snapshot, offset: int) -> bool:

@@ -22,6 +22,7 @@ from mercury_ls.code.parts import kind_of, part_of
 from mercury_ls.code.symbols import text_of, type_name
 from mercury_ls.code.syntax import innermost, outward
 from mercury_ls.next_edit.kinds.rename.declared import assigned_by_its_old_name, is_one_of_several, renamed_symbol
+from mercury_ls.next_edit.kinds.rename.documented import spoken_of
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses, uses_in_family
 from mercury_ls.next_edit.places import Left, named_from
@@ -68,7 +69,7 @@ def _in_text(rule: Rename, home: Snapshot, beside: Set[tuple[str, int]]) -> list
     local = renamed_symbol(rule, home).local
     if _seen_elsewhere(rule, home) is None and (local is None or len(rule.before) < SHORTEST_LOCAL):
         return []
-    start, end = local.reach if local is not None else (0, len(home.text))
+    start, end = spoken_of(home, local) if local is not None else (0, len(home.text))
     mentions = (at for at in islice(scopes.mentions(home, rule.before), MOST_MENTIONS) if start <= at < end)
     return [at for at in mentions if (home.uri, at) not in beside and syntax.inside(home, at) is not None]
 
