@@ -160,17 +160,22 @@ def starved(crowd: Crowd) -> list[int]:
 def _table(crowd: Crowd) -> str:
     lines = [
         f"{len(crowd.editors)} editors",
-        f"  {'answered by the model, ms':28}{'n':>6}{'p50':>9}{'p90':>9}{'max':>9}",
+        f"  {'answered by the model, ms':28}{'n':>6}{'p50':>9}{'p90':>9}{'p99':>9}{'max':>9}",
     ]
     for number in range(len(crowd.editors)):
-        found = crowd.answers(number)
-        lines.append(f"  {f'editor {number + 1}':28}{found.n:6}{found.p50:9.1f}{found.p90:9.1f}{found.most:9.1f}")
+        lines.append(_line(f"editor {number + 1}", crowd.answers(number)))
+    lines.append(_line("all", crowd.answers()))
     lines.append(f"  engine MB over time: {crowd.engine.course()}")
     most = max((server.most_mb for server in crowd.servers), default=0.0)
     shown = [exchange.final_ms for exchange in crowd.asked() if exchange.by_model and exchange.is_shown]
     lines.append(f"  shown {len(shown)}, of these {_in_time(shown):.0%} within a second; busy {_busy(crowd.asked())}")
     lines.append(f"  language servers at most {most:.0f} MB each, lost {lost(crowd.asked())}")
     return "\n".join([*lines, *(f"  wrong text: {uri}" for uri in _wrong_texts(crowd)), ""])
+
+
+def _line(name: str, answers: Spread) -> str:
+    levels = (answers.p50, answers.p90, answers.p99, answers.most)
+    return f"  {name:28}{answers.n:6}" + "".join(f"{milliseconds:9.1f}" for milliseconds in levels)
 
 
 def summary(crowds: Sequence[Crowd]) -> dict[str, object]:
