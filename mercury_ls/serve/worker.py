@@ -40,8 +40,8 @@ WARM = 32
 LATENCIES = 1024
 SLICE_SECONDS = 0.05
 """Longer than most answers take."""
-PATIENCE_SECONDS, LONGEST_SECONDS = 1.0, 3.0
-"""For so long somebody who types waits for an answer to begin, and to end, while others wait too."""
+PATIENCE_SECONDS = 0.8
+"""For so long somebody who types waits for an answer while others wait too."""
 CROWD_SECONDS = 10.0
 """For so long clients that have asked count as busy ones."""
 CONVERSATION_SECONDS = 1.0
@@ -71,9 +71,9 @@ class Worker:
     and never delays a batch by more than one forward. At each yield of the engine, a closed or late request ends, and
     any other may be suspended. Without work for `rest_seconds` the engine is closed until there is some.
 
-    Of more clients than the engine can batch, those come first whose request is the newest, and what is begun is
-    finished. What was asked while typing, and has waited until its user has typed on, ends before it is read; the
-    status then says how many ask.
+    Of more clients than the engine can batch, those come first whose request is begun, then the newest. What was asked
+    while typing and takes too long gets the best answer so far, or ends before it is read; the status then says how
+    many ask.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Worker:
                 stream.deliver(Failure("unavailable", self._crashed))
                 return stream
             self._drop_warm(client, request.session)
-            self._asked = {other: asked for other, asked in self._asked.items() if time - asked < CROWD_SECONDS}
+            self._asked = {other: moment for other, moment in self._asked.items() if time - moment < CROWD_SECONDS}
             self._asked[client] = time
             refused = self._schedule.add(stream)
             self._work.notify()
@@ -395,10 +395,10 @@ def _by_urgency(queue: "list[DraftStream]") -> "list[DraftStream]":
     return [*filterfalse(_is_opinion, newest_first), *filter(_is_opinion, newest_first)]
 
 
-def _order_in_a_crowd(stream: "DraftStream", now: float) -> tuple[int, float]:
+def _order_in_a_crowd(stream: "DraftStream", time: float) -> tuple[int, float]:
     """Of what was asked while typing, what is begun comes first, then the newest. Whoever asked by hand takes turns
     with others who did, between those; what takes long gets a turn a second."""
-    is_long = stream.spent >= PATIENCE_SECONDS and now - stream.chosen_at < PATIENCE_SECONDS
+    is_long = stream.spent >= PATIENCE_SECONDS and time - stream.chosen_at < PATIENCE_SECONDS
     if is_long:
         return 3, 0.0
     if not stream.is_of_typing:
@@ -443,13 +443,11 @@ class _Schedule:
         self.remove(waiting[0])
         return waiting[0]
 
-    def thinned(self, now: float) -> "list[DraftStream]":
+    def thinned(self, time: float) -> "list[DraftStream]":
         """What was asked while typing and nobody waits for any more, if several clients ask."""
         if len(self._clients) < 2:
             return []
-        waiting = (stream for stream in self if stream.is_of_typing)
-        limits = {False: PATIENCE_SECONDS, True: LONGEST_SECONDS}
-        return [stream for stream in waiting if now - stream.began >= limits[stream.started]]
+        return [stream for stream in self if stream.is_of_typing and time - stream.began >= PATIENCE_SECONDS]
 
     def choose(self, limit: int, now: float) -> "list[DraftStream]":
         queues = [_by_urgency(queue) for queue in self._clients.values()]

@@ -18,7 +18,7 @@ from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.polish import in_the_files_style
 from mercury_ls.completion.suggest import Filling, Question, suggest
 from mercury_ls.completion.target import Target
-from mercury_ls.link.client import EngineUnavailable
+from mercury_ls.link.client import BusyError, EngineUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -169,6 +169,8 @@ class Generation:
                 pace.measured((first - began) * 1000, later, clock() - first)
         except EngineUnavailable as error:
             self.failure = f"the engine is not available: {error}"
+        except BusyError as error:
+            self.failure = str(error)
         except EngineError as error:
             log.warning("the engine could not answer: %s", error)
             self.failure = f"the engine could not answer: {error}"

@@ -253,7 +253,7 @@ async def test_newest_key_of_more_editors_than_can_be_answered_comes_first():
 
 
 async def test_key_that_nobody_waits_for_is_not_read():
-    answers, texts, status = await crowd(*map(typed, "wxyz"), clock=Clock(), wait=0.75)
+    answers, texts, status = await crowd(*map(typed, "wxyz"), clock=Clock(), wait=0.55)
     assert texts == ["w", "z", "y"]
     assert answers[1] == Failure("busy", "busy: 4 editors ask for more than this machine can answer")
     assert status.info.notes == ("busy: 4 editors",)
