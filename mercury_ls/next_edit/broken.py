@@ -42,13 +42,17 @@ class _Broken(Struct, frozen=True):
 
 def candidates(question: NextQuestion) -> list[Candidate]:
     """One for each line, but for those that the user has edited and that of the cursor."""
-    errors = ((question.files[uri], error) for uri, errors in question.broken.items() for error in errors)
-    broken = [_Broken(file, error.start, error.end) for file, error in errors]
+    broken = _broken(question)
     if not broken or _is_writing(question) or _is_unfinished(question, broken):
         return []
     elsewhere = filter(partial(_is_elsewhere, question), reversed(broken))
     first_of_lines = {(place.snapshot.uri, place.line): place for place in elsewhere}
     return [*map(_candidate, _ordered(question, [*first_of_lines.values()]), count())]
+
+
+def _broken(question: NextQuestion) -> list[_Broken]:
+    errors = ((question.files[uri], error) for uri, errors in question.broken.items() for error in errors)
+    return [_Broken(file, error.start, error.end) for file, error in errors]
 
 
 def leading_there(question: NextQuestion, broken: Sequence[Candidate], answer: Answer) -> Answer:
@@ -63,10 +67,15 @@ def leading_to_left(question: NextQuestion, undone: Left, answer: Answer) -> Ans
     """The same for the places that a note names, as far as they are in open files and the user has not been there."""
     if not question.shows_places or _is_writing(question):
         return answer
-    words = (_Broken(file, at, _word_end(file.text, at)) for file, at in undone.places if file.version != CLOSED)
-    places = [place for place in words if _is_elsewhere(question, place) and _key(place) not in question.refused]
+    words = (_Broken(file, at, _word_end(file.text, at)) for file, at in undone.places)
+    places = [place for place in words if _is_worth_going_to(question, place)]
     leads = tuple(_offer_to_go_to(place, LEFT, undone.note) for place in _ordered(question, places))
     return replace(answer, offers=leads[:1])
+
+
+def _is_worth_going_to(question: NextQuestion, place: _Broken) -> bool:
+    is_new = _key(place) not in question.refused
+    return is_new and place.snapshot.version != CLOSED and _is_elsewhere(question, place)
 
 
 def visited(snapshot: Snapshot, place: TextEdit) -> tuple[str, str, str]:

@@ -66,12 +66,17 @@ def note_of(
 def _in_text(rule: Rename, home: Snapshot, beside: Set[tuple[str, int]]) -> list[int]:
     """Where comments and strings of the file still have the old name, those of a local in its scope alone. One or two
     letters may be a word of any sentence."""
+    start, end = _spoken_of(rule, home)
+    mentions = islice(scopes.mentions(home, rule.before), MOST_MENTIONS)
+    left = [at for at in mentions if start <= at < end and (home.uri, at) not in beside]
+    return [at for at in left if syntax.inside(home, at) is not None]
+
+
+def _spoken_of(rule: Rename, home: Snapshot) -> tuple[int, int]:
     local = renamed_symbol(rule, home).local
-    if _seen_elsewhere(rule, home) is None and (local is None or len(rule.before) < SHORTEST_LOCAL):
-        return []
-    start, end = spoken_of(home, local) if local is not None else (0, len(home.text))
-    mentions = (at for at in islice(scopes.mentions(home, rule.before), MOST_MENTIONS) if start <= at < end)
-    return [at for at in mentions if (home.uri, at) not in beside and syntax.inside(home, at) is not None]
+    if local is not None:
+        return spoken_of(home, local) if len(rule.before) >= SHORTEST_LOCAL else (0, 0)
+    return (0, 0) if _seen_elsewhere(rule, home) is None else (0, len(home.text))
 
 
 def _note_of(
