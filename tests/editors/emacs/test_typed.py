@@ -56,7 +56,8 @@ def test_killed_server_leaves_text_alone_and_is_restarted_on_command(editor):
     editor.until(lambda: "(y or n)" in editor.lines[-1], "the question")
     editor.keys("y")
     editor.ready(servers=2)
-    editor.type(".")
+    editor.keys("\x7f")
+    editor.type("m")
     shown = editor.suggested()
     editor.keys("\t")
     assert editor.saved() == SHOP.text.removesuffix("    ") + shown + "\n"
