@@ -52,7 +52,7 @@ def test_likeliest_change_leaves_the_old_lines_where_another_token_is_likeliest(
 
 def test_model_that_has_learned_an_answer_writes_it(folder):
     torch.manual_seed(0)
-    teacher = Teacher(folder, 4, compiled=False)
+    teacher = Teacher(folder, 4)
     verdicts = [*judge(teacher, TOKENIZER, [commit(BEFORE, AFTER)])]
     assert {answer.due for answer in (verdict.answer for verdict in verdicts)} >= {True}
     assert all(verdict.log_probability < 0 for verdict in verdicts)

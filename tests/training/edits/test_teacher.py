@@ -83,7 +83,7 @@ def test_special_tokens_have_vectors_of_their_own():
 
 
 def test_loss_and_gradient_are_nearly_the_same_in_both_precisions(folder, data):
-    teachers = [Teacher(folder, 4, compiled=False, precision=precision) for precision in PRECISIONS]
+    teachers = [Teacher(folder, 4, precision=precision) for precision in PRECISIONS]
     (loss, norm), (other_loss, other_norm) = (teacher.update(examples(data)) for teacher in teachers)
     assert other_loss == pytest.approx(loss, rel=0.02)
     assert other_norm == pytest.approx(norm, rel=0.1)
@@ -91,7 +91,7 @@ def test_loss_and_gradient_are_nearly_the_same_in_both_precisions(folder, data):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_updates_lower_the_loss_of_what_they_learn(folder, data, precision):
-    teacher = Teacher(folder, 4, compiled=False, precision=precision)
+    teacher = Teacher(folder, 4, precision=precision)
     batch = examples(data)
     losses = [teacher.update(batch, rate=50)[0] for _ in range(12)]
     assert losses[-1] < 0.9 * losses[0]
@@ -99,7 +99,7 @@ def test_updates_lower_the_loss_of_what_they_learn(folder, data, precision):
 
 def test_run_goes_on_where_it_was(folder, data, tmp_path):
     batch, rest = examples(data, 2), examples(data, 4)[2:]
-    first, other = (Teacher(folder, 4, compiled=False) for _ in range(2))
+    first, other = (Teacher(folder, 4) for _ in range(2))
     first.update(batch)
     checkpoint.save(first, RunState(updates=1, tokens=9, steps=1), tmp_path)
     progress = checkpoint.restore(other, tmp_path, None)
@@ -110,7 +110,7 @@ def test_run_goes_on_where_it_was(folder, data, tmp_path):
 
 
 def test_factors_are_few_bits_and_lead_to_nearly_the_same_model(folder, data, tmp_path):
-    first, other = (Teacher(folder, 4, compiled=False) for _ in range(2))
+    first, other = (Teacher(folder, 4) for _ in range(2))
     for _ in range(5):
         first.update(examples(data), rate=50)
     checkpoint.save(first, RunState(updates=5), tmp_path)
@@ -121,7 +121,7 @@ def test_factors_are_few_bits_and_lead_to_nearly_the_same_model(folder, data, tm
 
 
 def test_merged_model_reads_nearly_as_the_taught_one(folder, data, tmp_path):
-    teacher = Teacher(folder, 4, compiled=False)
+    teacher = Teacher(folder, 4)
     for _ in range(5):
         teacher.update(examples(data), rate=50)
     checkpoint.save(teacher, RunState(updates=5), tmp_path)
@@ -135,14 +135,14 @@ def test_merged_model_reads_nearly_as_the_taught_one(folder, data, tmp_path):
 
 
 def test_factors_of_another_model_are_refused(folder, tmp_path):
-    checkpoint.save(Teacher(folder, 2, compiled=False), RunState(), tmp_path)
+    checkpoint.save(Teacher(folder, 2), RunState(), tmp_path)
     with pytest.raises(TrainingError, match="is not a factor of this model"):
-        checkpoint.restore(Teacher(folder, 4, compiled=False), tmp_path / "new", tmp_path / checkpoint.FACTORS_FILE)
+        checkpoint.restore(Teacher(folder, 4), tmp_path / "new", tmp_path / checkpoint.FACTORS_FILE)
 
 
 def test_command_trains_logs_and_draws(folder, data, tmp_path, monkeypatch):
     monkeypatch.setattr(run, "HELD_OUT", 1)
-    arguments = ["--model", folder, "--data", data, "--out", tmp_path, "--rank", 2, "--updates", 2, "--no-compile"]
+    arguments = ["--model", folder, "--data", data, "--out", tmp_path, "--rank", 2, "--updates", 2]
     run.main([*map(str, arguments), "--threads", "1"])
     entries = list(jsonl.read(tmp_path / run.LOG_FILE, dict))
     assert set(entries[0]) == {"update", "tokens", "text", "copied", "completion"}

@@ -133,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with reported(COMMAND):
         torch.set_num_threads(options.threads)
-        teacher = Teacher(options.model, options.rank, compiled=False)
+        teacher = Teacher(options.model, options.rank)
         if options.factors is not None:
             checkpoint.attach(teacher, options.factors)
         commits = jsonl.JsonTable(options.data, Commit)

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     held_out = [
         held_out_rows.numbered(number, completes=completes) for completes in (False, True) for number in range(HELD_OUT)
     ]
-    teacher = Teacher(options.model, options.rank, compiled=options.compile)
+    teacher = Teacher(options.model, options.rank)
     progress, ending = checkpoint.restore(teacher, out, options.start), _Ending()
     saved = time.monotonic()
     while not ending.asked and progress.updates < options.updates:
@@ -105,7 +105,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--updates", type=int, default=1 << 30, help="end after so many in all")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0, help="another one draws the rows in another order")
-    parser.add_argument("--no-compile", dest="compile", action="store_false", help="start at once, and run slower")
     options = parser.parse_args(arguments)
     with reported(COMMAND):
         run(options)

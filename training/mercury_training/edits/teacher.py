@@ -24,16 +24,12 @@ KINDS = ("text", "copied", "completion")
 class Teacher:
     """Owns the model and its optimiser."""
 
-    def __init__(self, folder: Path, rank: int, *, compiled: bool, precision: torch.dtype | None = None) -> None:
+    def __init__(self, folder: Path, rank: int, *, precision: torch.dtype | None = None) -> None:
         precision = precision or frozen.quickest()
         self.model = frozen.freeze(network.load(folder, torch.float32), rank, 0, precision)
         self._attends = torch.bfloat16 if precision == torch.bfloat16 else torch.float32
         self.weights = {frozen.LEARNED + name: weight for name, weight in frozen.factors(self.model).items()}
         self.optimizer = Optimizer({name: weight.data for name, weight in self.weights.items()}, RATES, torch.float32)
-        if compiled:
-            # Layers are alike, so that all of them share what is compiled for a shape.
-            for layer in self.model.layers:
-                layer.compile(dynamic=False)
 
     def update(self, examples: Sequence[TaughtRow], rate: float = 1.0) -> tuple[float, float]:
         """One step; the mean loss and the norm of the gradient. Without a finite one the weights stay."""
