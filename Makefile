@@ -103,7 +103,8 @@ QUICKSILVER ?= runs/quicksilver
 COMMITS ?= corpus/edits
 RUN ?= runs/edits
 train-edits: $(READY)
-	OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0 MALLOC_ARENA_MAX=2 MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=20000000000 nice -n 19 $(BIN)/python -m mercury_training.edits.run \
+	OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0 MALLOC_ARENA_MAX=2 \
+	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=20000000000 nice -n 19 $(BIN)/python -m mercury_training.edits.run \
 		--model $(QUICKSILVER) --data $(COMMITS) --out $(RUN) --start training/edits/factors.safetensors
 
 bench: $(READY)

@@ -54,6 +54,10 @@ class Crowd(Struct):
         """All answers of the model, shown or silent: those that are shown are few."""
         return spread(each.final_ms for each in self.asked(editor) if each.by_model)
 
+    def shown_ms(self) -> list[float]:
+        """When what the model wrote was shown, in milliseconds after it was asked for."""
+        return [exchange.final_ms for exchange in self.asked() if exchange.by_model and exchange.is_shown]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -167,7 +171,7 @@ def _table(crowd: Crowd) -> str:
     lines.append(_line("all", crowd.answers()))
     lines.append(f"  engine MB over time: {crowd.engine.course()}")
     most = max((server.most_mb for server in crowd.servers), default=0.0)
-    shown = [exchange.final_ms for exchange in crowd.asked() if exchange.by_model and exchange.is_shown]
+    shown = crowd.shown_ms()
     lines.append(f"  shown {len(shown)}, of these {_in_time(shown):.0%} within a second; busy {_busy(crowd.asked())}")
     lines.append(f"  language servers at most {most:.0f} MB each, lost {lost(crowd.asked())}")
     return "\n".join([*lines, *(f"  wrong text: {uri}" for uri in _wrong_texts(crowd)), ""])
@@ -187,7 +191,7 @@ def summary(crowds: Sequence[Crowd]) -> dict[str, object]:
 def _figures(crowd: Crowd, alone: Spread) -> dict[str, object]:
     asked, answered = crowd.asked(), crowd.answers()
     slower = answered.p90 / alone.p90 if answered.n and alone.n else None
-    shown = [exchange.final_ms for exchange in asked if exchange.by_model and exchange.is_shown]
+    shown = crowd.shown_ms()
     return {
         "requests": len(asked),
         "p50_ms": round(answered.p50, 2) if answered.n else None,

@@ -86,9 +86,9 @@ class Aftermath:
         missed_uri, missed_at = self._missed or ("", 0)
         if missed_uri == uri and change.end < missed_at:
             self._missed = uri, missed_at + len(change.text) - (change.end - change.start)
-        for followed in self._followed[:]:
-            if followed.uri == uri and not self._goes_on(followed, before, change):
-                self._followed.remove(followed)
+        self._followed = [
+            followed for followed in self._followed if followed.uri != uri or self._goes_on(followed, before, change)
+        ]
 
     def accepted(self, id: str, length: int | None = None) -> None:
         """The user took it by command; or its first `length` characters, and half of it is enough."""

@@ -23,14 +23,8 @@ def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
             rule = replace(lesson, age=age, since=since, path=edit.path, line=line, places=places)
             earlier = merged.get(rule.key)
             merged[rule.key] = rule if earlier is None else earlier.joined(rule)
-    rules = [rule for rule in merged.values() if rule.kind != "delete" or not _came_again(rule, edits)]
+    rules = [rule for rule in merged.values() if not rule.is_taken_back(edits[len(edits) - rule.age :])]
     return tuple(rule for rule in rules if not any(map(rule.is_undone_by, rules)))[:MOST_RULES]
-
-
-def _came_again(rule: Rule, edits: Sequence[Edit]) -> bool:
-    """Whether a later edit has put there what went."""
-    lines = rule.lines_before.strip()
-    return any(lines in edit.after and lines not in edit.before for edit in edits[len(edits) - rule.age :])
 
 
 def _whole_edits(edits: Sequence[Edit]) -> Iterator[tuple[int, int, Edit]]:

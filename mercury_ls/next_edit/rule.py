@@ -1,12 +1,13 @@
 """What an edit teaches: a rule that other places of the code may have to follow. Each kind of edit has its own type."""
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine.api import Edit
 from mercury_engine.redaction import ForeignText
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.wording import quoted
@@ -66,6 +67,10 @@ class Rule(Struct, frozen=True, kw_only=True):
         if self.kind != other.kind or other.age > self.age or self.before == self.after:
             return False
         return (other.before, other.after) == (self.after, self.before)
+
+    def is_taken_back(self, later: Sequence[Edit]) -> bool:
+        """Whether a later edit did the reverse without teaching a rule that says so."""
+        return False
 
     def offset(self, snapshot: Snapshot) -> int:
         """Where the new text begins, in the file in which it was written last."""

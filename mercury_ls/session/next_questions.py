@@ -200,7 +200,7 @@ class NextQuestions:
         is_fixture = FIXTURES in (PurePath(path).name for path in paths)
         if self._files.workspace.gap() or is_fixture:
             return sorted(closed, key=lambda path: path not in seeing)
-        return list(filter(seeing.__contains__, closed))
+        return [path for path in closed if path in seeing]
 
     def _closed_mentioning(self, symbols: Sequence[Sought], near: str) -> list[str]:
         mentioning, names = self._files.workspace.mentioning, [symbol.names for symbol in symbols]

@@ -1,7 +1,8 @@
 """Delete: lines were removed; others of the same shape may go, too."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
+from mercury_engine.api import Edit
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import shape
 from mercury_ls.code.modules import Project
@@ -18,6 +19,11 @@ class Delete(Rule, frozen=True, kw_only=True):
     @property
     def key(self) -> Hashable:
         return self.kind, shape(self.lines_before)
+
+    def is_taken_back(self, later: Sequence[Edit]) -> bool:
+        """Whether the lines were added again."""
+        lines = self.lines_before.strip()
+        return any(lines in edit.after and lines not in edit.before for edit in later)
 
 
 def learn(example: Example) -> Iterator[Delete]:

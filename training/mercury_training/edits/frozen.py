@@ -120,9 +120,9 @@ class FrozenLinear(nn.Module):
 class FrozenEmbedding(nn.Module):
     """An embedding, also the head, of which only the special tokens' vectors learn."""
 
-    def __init__(self, embedding: nn.Embedding, told: torch.dtype) -> None:
+    def __init__(self, embedding: nn.Embedding, precision: torch.dtype) -> None:
         super().__init__()
-        self.told = told
+        self.precision = precision
         self.weight: Tensor
         self.register_buffer("weight", embedding.weight.detach().float())
         self.special = nn.Parameter(self.weight[: len(SPECIALS)].clone())
@@ -130,7 +130,7 @@ class FrozenEmbedding(nn.Module):
     def forward(self, ids_BT: Tensor) -> Tensor:
         text_BTD = functional.embedding(ids_BT, self.weight)
         special_BTD = functional.embedding(ids_BT.clamp(max=len(SPECIALS) - 1), self.special)
-        return torch.where((ids_BT < len(SPECIALS))[..., None], special_BTD, text_BTD).to(self.told)
+        return torch.where((ids_BT < len(SPECIALS))[..., None], special_BTD, text_BTD).to(self.precision)
 
     def logits(self, hidden_RD: Tensor) -> Tensor:
         hidden_RD = hidden_RD.float()

@@ -39,7 +39,7 @@ class AnswerVerdict(Struct, frozen=True):
     exact: bool
     inferable: bool
     """Whether every name of it stands somewhere before it."""
-    change: bool = False
+    is_likeliest_change: bool = False
     """Whether it is the likeliest that changes something."""
 
 
@@ -76,7 +76,7 @@ def score(verdicts: Sequence[AnswerVerdict]) -> Score:
         sum(verdict.exact for verdict in due),
         len(inferable),
         sum(verdict.exact for verdict in inferable),
-        sum(verdict.change for verdict in due),
+        sum(verdict.is_likeliest_change for verdict in due),
         _area(changed, stayed),
     )
 

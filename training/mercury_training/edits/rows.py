@@ -85,6 +85,10 @@ class _Pending(Struct):
     def stop(self) -> int:
         return self.first + len(self.old)
 
+    @property
+    def is_short(self) -> bool:
+        return len(self.new) <= TAUGHT
+
 
 class _SideQuestion(Struct, frozen=True):
     """A question behind a row of the chain, and its answer."""
@@ -191,7 +195,7 @@ def edit_row(
             chain.answers.append(span)
         if edits and judged:
             chain.branch(*_kept(chain, hunk.path, first, stop), due=True, repeats=True)
-        is_taught = edits > 0 and len(hunk.new) <= TAUGHT
+        is_taught = edits > 0 and hunk.is_short
         taught += is_taught
         chain.append(question, answer, weights if is_taught else [0.0] * len(answer))
         chain.make(hunk)
@@ -200,7 +204,7 @@ def edit_row(
         chain.mention(hunk)
         if len(pending) > 1 and not judged and draw.random() < EARLY:
             early = draw.choice(pending[1:])
-            if len(early.new) <= TAUGHT:
+            if early.is_short:
                 region = _region(early, len(chain.texts[early.path]), draw)
                 chain.branch(*_due(chain, early, *region), due=True, repeats=False)
         for spot in _spots(chain, hunk, pending, draw):
