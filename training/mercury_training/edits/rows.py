@@ -33,8 +33,6 @@ LIKE = 0.65
 """How often such a place is one where the past makes an edit likely; the others lie below the edit."""
 LIKELIEST = 8
 NEAR = 12
-COPIED = 0.1
-"""The weight of a token that repeats the old text; what changes weighs 1."""
 MARGINS = (0, 1, 1, 2, 2, 3)
 """Lines of a region on either side of what changes there, so that its borders tell nothing."""
 LONG = 8
@@ -286,9 +284,7 @@ def _due(chain: _Chain, hunk: _Pending, first: int, stop: int) -> tuple[list[int
     above, below = lines[first : hunk.first], lines[hunk.stop : stop]
     question, answer = chain.ask(hunk.path, first, stop, [*above, *hunk.new, *below])
     names = set(NAME.findall(chain.tokenizer.decode([*chain.ids, *question]))) | COMMON
-    weights: list[float] = []
-    for line in above:
-        weights += [COPIED] * _size(chain.tokenizer, line)
+    weights = [1.0] * _size(chain.tokenizer, *above)
     for line in hunk.new:
         new_names = set(NAME.findall(line)) - names
         inferred = min((line.index(name) for name in new_names), default=len(line))
@@ -296,18 +292,16 @@ def _due(chain: _Chain, hunk: _Pending, first: int, stop: int) -> tuple[list[int
         learned = size if inferred == len(line) else _size(chain.tokenizer, line[:inferred].rstrip())
         weights += [1.0] * learned + [0.0] * (size - learned)
         names |= new_names
-    for line in below:
-        weights += [COPIED] * _size(chain.tokenizer, line)
-    return question, answer, [*weights, 1.0]
+    return question, answer, weights + [1.0] * (_size(chain.tokenizer, *below) + 1)
 
 
 def _kept(chain: _Chain, path: str, first: int, stop: int) -> tuple[list[int], list[int], list[float]]:
     question, answer = chain.ask(path, first, stop, chain.texts[path][first:stop])
-    return question, answer, [*[COPIED] * (len(answer) - 1), 1.0]
+    return question, answer, [1.0] * len(answer)
 
 
-def _size(tokenizer: Tokenizer, line: str) -> int:
-    return len(tokenizer.encode(line))
+def _size(tokenizer: Tokenizer, *lines: str) -> int:
+    return sum(len(tokenizer.encode(line)) for line in lines)
 
 
 def _spots(
