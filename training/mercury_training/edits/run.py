@@ -89,7 +89,7 @@ def _log(out: Path, entry: dict[str, float]) -> None:
 
 
 def _draw(out: Path) -> None:
-    entries = [entry for entry in jsonl.read(out / LOG_FILE, dict) if "text" in entry]
+    entries = [entry for entry in jsonl.read(out / LOG_FILE, dict) if "completion" in entry]
     lines = {kind: [(entry["tokens"] / 1e6, entry[kind]) for entry in entries if kind in entry] for kind in KINDS}
     plot.write(out / CURVE_FILE, "Held-out loss", "million tokens", "nats", lines, zoomed=True)
 

@@ -18,7 +18,7 @@ from mercury_training.train.optimizer import Optimizer, Rates, clip
 RATES = Rates(adam=4e-4, betas=(0.9, 0.99))
 WARM_UP = 20
 CLIP = 1.0
-KINDS = ("text", "copied", "completion")
+KINDS = ("answer", "completion")
 
 
 class Teacher:
@@ -38,7 +38,7 @@ class Teacher:
             weight.grad = None
         loss = 0.0
         for example in examples:
-            losses, weights = self._losses(example)
+            losses, weights = self._departure(example) if example.completes else self._losses(example)
             share = (losses * weights).sum() / total
             share.backward()
             loss += float(share.detach())
@@ -53,15 +53,10 @@ class Teacher:
 
     @torch.no_grad()
     def held_out(self, examples: Sequence[TaughtRow]) -> dict[str, float]:
-        """The mean loss by kind: what changes, what an answer repeats of the old lines, and completions."""
+        """The mean cross entropy by kind."""
         losses: Mapping[str, list[Tensor]] = {kind: [] for kind in KINDS}
         for example in examples:
-            losses_R, weights_R = self._losses(example)
-            if example.completes:
-                losses["completion"].append(losses_R)
-                continue
-            losses["text"].append(losses_R[weights_R == 1])
-            losses["copied"].append(losses_R[weights_R < 1])
+            losses["completion" if example.completes else "answer"].append(self._losses(example)[0])
         return {kind: float(torch.cat(tensors).mean()) for kind, tensors in losses.items() if tensors}
 
     def hidden(self, packed: Packed, shape: RowShape) -> Tensor:
@@ -78,11 +73,27 @@ class Teacher:
 
     def _losses(self, example: TaughtRow) -> tuple[Tensor, Tensor]:
         """The cross entropy of every row that has a weight, and the weights."""
-        weights = torch.from_numpy(example.packed.weights)
-        weighed = weights.nonzero()[:, 0]
+        weights, weighed = _weighed(example)
         targets = torch.from_numpy(example.packed.targets).long()[weighed]
-        logits_RV = self.logits(self.hidden(example.packed, example.shape)[weighed])
-        return functional.cross_entropy(logits_RV, targets, reduction="none"), weights[weighed]
+        return functional.cross_entropy(self._logits(example, weighed), targets, reduction="none"), weights[weighed]
+
+    def _departure(self, example: TaughtRow) -> tuple[Tensor, Tensor]:
+        """How far the model departs from what it was (the divergence from that), in every row that has a weight, and
+        the weights. A row of completions has few answers, and they alone do not hold it: see docs/log/2026-Q4.md."""
+        weights, weighed = _weighed(example)
+        with torch.no_grad(), frozen.as_it_was(self.model):
+            before_RV = self._logits(example, weighed).log_softmax(-1)
+        now_RV = self._logits(example, weighed).log_softmax(-1)
+        return functional.kl_div(now_RV, before_RV, reduction="none", log_target=True).sum(-1), weights[weighed]
+
+    def _logits(self, example: TaughtRow, rows_R: Tensor) -> Tensor:
+        return self.logits(self.hidden(example.packed, example.shape)[rows_R])
+
+
+def _weighed(example: TaughtRow) -> tuple[Tensor, Tensor]:
+    """The weights of an example's rows, and the rows that have one."""
+    weights = torch.from_numpy(example.packed.weights)
+    return weights, weights.nonzero()[:, 0]
 
 
 def _attend(q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, mask: tuple[attention.Tile, ...]) -> Tensor:
