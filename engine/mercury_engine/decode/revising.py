@@ -1,5 +1,5 @@
-"""Answers what the user will make of several regions next: the past is read, all regions are judged, the likeliest to
-change are written. `rewriting.py` has the passes, `tokens/revisions.py` the form."""
+"""Answers what the user will make of several regions next: the past is read, all regions are judged, the likeliest
+changes are written. `rewriting.py` has the passes, `tokens/revisions.py` the form."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,9 @@ JUDGING_SECONDS = 0.6
 PLACE_TOKENS = 80
 """What a region of three lines takes between eight others, on average."""
 WRITTEN = 3
-"""The most regions that are written: each pass takes longer with each."""
+"""The most changes that are written: each pass takes longer with each."""
+LEAST = -3.0
+"""The logarithm of how likely a change has to be to be written on."""
 
 
 JOINT = Calibration(bias=-0.4, least=0.0, complete=0.0, joint=1.0)
@@ -60,7 +62,7 @@ class Revising(Struct, eq=False):
         chunk = pace.chunk()
         while (yield from pace.read(session, self.past, report, leave=chunk, chunk=chunk)):
             yield
-        rewriting = Rewriting(session, self.past, self.questions, permitted_V, LONGEST_ANSWER)
+        rewriting = Rewriting(session, self.past, self.questions, permitted_V, LONGEST_ANSWER, LEAST)
         for numbers in self._groups(chunk):
             before = rewriting.rows
             yield from rewriting.judge(numbers)
@@ -68,7 +70,7 @@ class Revising(Struct, eq=False):
             self.answers = rewriting.answers
             yield
         before = rewriting.rows
-        writing = rewriting.write(self._likeliest_to_change())
+        writing = rewriting.write(WRITTEN)
         while (yield from until_pause(writing)):
             report.count("rewrite", rows=rewriting.rows - before, settled=0)
             before, self.answers = rewriting.rows, rewriting.answers
@@ -92,10 +94,6 @@ class Revising(Struct, eq=False):
             size += own
         if group:
             yield group
-
-    def _likeliest_to_change(self) -> list[int]:
-        changing = [number for number, answer in self.answers.items() if not answer.complete]
-        return sorted(changing, key=lambda number: self.answers[number].log_kept)[:WRITTEN]
 
     def _rewritten(self, region: Region, answer: RegionAnswer | None) -> Rewritten:
         if answer is None:
