@@ -9,7 +9,7 @@ from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls.code import scopes, symbols, traits
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.index import facts
 from mercury_ls.code.index.definitions import MOST_STEPS, Declaration, definitions
 from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN, Judgement
@@ -35,6 +35,7 @@ from mercury_ls.code.syntax import outward
 ANY = frozenset({"Any", "Callable", "any", "auto", "dyn", "impl", "interface", "object", "unknown", "var"})
 CONTAINERS = LISTS | MAPPINGS | {"tuple"}
 MAKING_TYPES = re.compile(r"(?:\w+\.)*(?:Enum|NamedTuple|NewType|TypedDict|namedtuple)\(")
+ALIAS = re.compile(r"\btype (\w+)")
 OF_ANY_OBJECT = frozenset({"function_declaration", "function_expression", "generator_function_declaration"})
 
 
@@ -168,12 +169,11 @@ class Kinship(Struct, dict=True):
     def _of_name(self, file: Snapshot, path: str, arguments: Iterable[str]) -> Judgement:
         """Of a type of which nothing but the name is known: none of the project's."""
         last = re.split(r"\.|::", path)[-1]
-        is_alias = re.search(rf"\btype {re.escape(last)}\b", file.text) is not None
         if last == type_name(self.owner):
             # In Go and Rust methods of a type may stand where it is not declared.
             is_near = self.project.share_a_package(file, self.home)
             return SAME if is_near and family(file.path) not in traits.CLASSES else UNKNOWN
-        if last in ANY or len(last) < 2 or is_alias:
+        if last in ANY or len(last) < 2 or last in _aliases(file):
             return UNKNOWN
         return UNKNOWN if last not in CONTAINERS and self._is_in(arguments) else OTHER
 
@@ -191,6 +191,11 @@ class Kinship(Struct, dict=True):
     def _bases(self) -> frozenset[tuple[str, int]]:
         """The classes from which the owner derives."""
         return frozenset(base.place for base in ancestors(self.project, Declaration.of(self.home, self.owner)))
+
+
+@cached
+def _aliases(file: Snapshot) -> frozenset[str]:
+    return frozenset(ALIAS.findall(file.text))
 
 
 def _is_extension(around: Node) -> bool:
