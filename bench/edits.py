@@ -1,0 +1,242 @@
+"""Next edits in commits that nobody trained on: what is right, wrong and silent, and how long it takes.
+
+    python -m bench.edits COMMITS.jsonl [--engine none|shipped|FOLDER] … [--every K] [--from N] [--limit N] [--rows OUT]
+
+COMMITS is what `python -m mercury_training.edits.commits` wrote. Of each commit some hunks are done, in a plausible
+order; the others are due, wherever they are in its files, which are all open. Now and then all are done: then nothing
+is due. An answer is right when its edits are some of those that are due, and nothing else. Several engines answer the
+same rows, and `none` is the rules alone. `--rows` writes what a model made of every place that it was asked about, to
+fit its bar to.
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from msgspec import Struct
+
+from bench.harness.measures import machine
+from bench.next_edit.cases import verdict as case_verdict
+from bench.next_edit.measure import Local, engine_of, is_exact, last_of
+from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.edits import TextEdit, applied, difference
+from mercury_ls.code.history import History
+from mercury_ls.completion.budgets import USUAL_BAR
+from mercury_ls.completion.context import ContextBudget, Related
+from mercury_ls.completion.offers import Answer
+from mercury_ls.next_edit import due
+from mercury_ls.next_edit.candidates import Candidate
+from mercury_ls.next_edit.pipeline import next_edits
+from mercury_ls.next_edit.question import NextQuestion
+from mercury_ls.next_edit.region import edits_of
+from mercury_ls.next_edit.search import searching
+from mercury_ls.settings.schema import SuggestSettings
+from mercury_training import jsonl
+from mercury_training.corpus.history import in_plausible_order, place_after
+from mercury_training.edits.commits import Commit
+from mercury_training.edits.rows import joined
+from mercury_training.evaluate.metrics import wilson
+
+PAUSE = 60.0
+"""Seconds between two edits."""
+PLACES = 6
+"""As many as two quiet cores judge in time: how fast this machine is at the moment has no part in what is right."""
+
+
+class Moment(Struct, frozen=True):
+    """The files as they are, the user at `offset` of one, what was done, and what is due, by the files' paths."""
+
+    files: Mapping[str, Snapshot]
+    path: str
+    offset: int
+    history: History
+    due: Mapping[str, tuple[TextEdit, ...]]
+
+    @property
+    def is_due(self) -> bool:
+        return any(self.due.values())
+
+
+class Verdict(Struct, frozen=True):
+    due: bool
+    """Of what is shown, `right` is all that is due at its places, `partly` a step towards it."""
+
+    shown: bool = False
+    right: bool = False
+    partly: bool = False
+    led: bool = False
+    seconds: float = 0.0
+
+    @property
+    def wrong(self) -> bool:
+        return self.shown and not self.right and not self.partly
+
+
+def moments(commits: Iterable[Commit]) -> Iterator[Moment]:
+    for commit in commits:
+        hunks = in_plausible_order([*joined(commit.change.hunks, commit.change.before)])
+        if len(hunks) > 1:
+            yield _moment(commit, hunks, random.Random(commit.change.commit).randint(1, len(hunks)))
+
+
+def _moment(commit: Commit, hunks: Sequence[Any], done: int) -> Moment:
+    texts = {path: "".join(lines) for path, lines in commit.change.before.items()}
+    history, offset = History(), 0
+    for number, hunk in enumerate(hunks[:done]):
+        text, edit = texts[hunk.path], _text_edit(texts[hunk.path], place_after(hunk, hunks[:number]), hunk)
+        texts[hunk.path] = applied(text, [edit])
+        history.record(hunk.path, text, difference(text, texts[hunk.path]), PAUSE * number)
+        offset = edit.start + len(edit.text.rstrip("\n"))
+    coming: dict[str, list[TextEdit]] = {path: [] for path in texts}
+    for hunk in hunks[done:]:
+        coming[hunk.path].append(_text_edit(texts[hunk.path], place_after(hunk, hunks[:done]), hunk))
+    files = {path: Document(f"file:///{path}", path, "", 1, text).snapshot() for path, text in texts.items()}
+    return Moment(files, hunks[done - 1].path, offset, history, {path: tuple(edits) for path, edits in coming.items()})
+
+
+def _text_edit(text: str, first: int, hunk: Any) -> TextEdit:
+    lines = text.splitlines(keepends=True)
+    start = sum(map(len, lines[:first]))
+    return TextEdit(start, start + sum(map(len, lines[first : first + len(hunk.old)])), "".join(hunk.new))
+
+
+def question_of(moment: Moment, engine: Local | None) -> NextQuestion:
+    snapshot, info = moment.files[moment.path], engine.engine.info() if engine else None
+    return NextQuestion(
+        snapshot=snapshot,
+        offset=moment.offset,
+        history=moment.history,
+        related=Related(snapshot.uri, 0, 0.0),
+        settings=SuggestSettings(),
+        budget=ContextBudget(info.context_tokens, info.characters_per_token) if info else ContextBudget(),
+        session="bench",
+        bar=USUAL_BAR,
+        neighbours=tuple(file for path, file in moment.files.items() if path != moment.path),
+        rewrites=info is not None and info.rewrites,
+        places=PLACES if info is not None and info.rewrites else 0,
+        judges=info is not None and info.judges,
+        is_typing=False,
+    )
+
+
+async def verdict(moment: Moment, engine: Local | None) -> Verdict:
+    question = question_of(moment, engine)
+    for file in question.files.values():
+        _ = file.tree  # it is made while the user types
+    began = time.perf_counter()
+    answer = await last_of(next_edits(question, engine))
+    return _judged(moment, answer, time.perf_counter() - began)
+
+
+def _judged(moment: Moment, answer: Answer, seconds: float) -> Verdict:
+    if answer.offer is None:
+        return Verdict(moment.is_due, seconds=seconds)
+    if answer.offer.is_place:
+        return Verdict(moment.is_due, led=True, seconds=seconds)
+    changes = [(file, moment.due[path], _edits_in(answer, file)) for path, file in moment.files.items()]
+    right = all(is_exact(file.text, edits, expected) for file, expected, edits in changes if edits)
+    partly = not right and all(_is_step(file, edit, expected) for file, expected, edits in changes for edit in edits)
+    return Verdict(moment.is_due, True, right, partly, seconds=seconds)
+
+
+def _edits_in(answer: Answer, file: Snapshot) -> list[TextEdit]:
+    return [edit for edit in answer.edits if edit.uri == file.uri]
+
+
+def _is_step(file: Snapshot, edit: TextEdit, expected: Sequence[TextEdit]) -> bool:
+    candidate = Candidate(file.uri, edit.start, edit.end, edit.text, "", None, {}, 0.0)
+    return case_verdict(file, candidate, expected)[0]
+
+
+def place_rows(number: int, moment: Moment, engine: Local) -> Iterator[dict[str, Any]]:
+    question = question_of(moment, engine)
+    found = _drained(searching(question.situation))
+    places = _drained(due.places(question, found if isinstance(found, tuple | list) else []))
+    if not places:
+        return
+    *_, last = engine.engine.rewrite(due.regions(question, places))
+    for rank, (place, text) in enumerate(zip(places, last.regions, strict=True)):
+        path, lines = place.snapshot.path, (place.start, place.end)
+        edits = edits_of(place.snapshot, lines, text.text, question.offset) if text.complete else []
+        touched = any(edit.start <= place.end + 1 and edit.end >= place.start for edit in moment.due[path])
+        yield {
+            "moment": number,
+            "rank": rank,
+            "due": touched,
+            "any_due": moment.is_due,
+            "kept": text.p_keep,
+            "p": text.confidence,
+            "edits": len(edits),
+            "right": bool(edits) and is_exact(place.snapshot.text, edits, moment.due[path]),
+        }
+
+
+def _drained(work: Any) -> Any:
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
+
+
+def figures(verdicts: Sequence[Verdict]) -> dict[str, float]:
+    """Of the rows where an edit is due, and the seconds of all."""
+    expected = [verdict for verdict in verdicts if verdict.due]
+    silent = [verdict for verdict in verdicts if not verdict.due]
+    seconds = sorted(verdict.seconds for verdict in verdicts)
+    right, wrong = (sum(getattr(verdict, kind) for verdict in verdicts) for kind in ("right", "wrong"))
+    return {
+        "due": len(expected),
+        "right": right,
+        "partly": sum(verdict.partly for verdict in verdicts),
+        "wrong": wrong,
+        "led": sum(verdict.led for verdict in expected),
+        "not due": len(silent),
+        "shown there": sum(verdict.shown for verdict in silent),
+        "net": round((right - wrong) / max(1, len(expected)), 3),
+        "p50": round(median(seconds), 2) if seconds else 0.0,
+        "p90": round(seconds[len(seconds) * 9 // 10], 2) if seconds else 0.0,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("commits", type=Path)
+    parser.add_argument("--engine", action="append", help="none (the rules alone), shipped or a folder; repeatable")
+    parser.add_argument("--every", type=int, default=1, help="take each K-th commit only")
+    parser.add_argument("--from", dest="first", type=int, default=0, help="from this commit on")
+    parser.add_argument("--limit", type=int, help="at most so many rows")
+    parser.add_argument("--rows", type=Path, metavar="OUT", help="write what the model makes of each place")
+    options = parser.parse_args()
+    commits = jsonl.JsonTable(options.commits, Commit)
+    numbers = range(options.first, len(commits), options.every)
+    rows = [*itertools.islice(moments(commits[number] for number in numbers), options.limit)]
+    for name in options.engine or ["none"]:
+        engine = engine_of(name)
+        if options.rows and engine:
+            _write_rows(rows, engine, options.rows)
+            continue
+        verdicts = [asyncio.run(verdict(moment, engine)) for moment in rows]
+        told = figures(verdicts)
+        quiet = wilson(int(told["not due"] - told["shown there"]), int(told["not due"]))
+        print(f"{name}: {told}; quiet where nothing is due: {quiet.value:.1%} ({quiet.low:.1%} to {quiet.high:.1%})")
+    print(machine())
+
+
+def _write_rows(rows: Iterable[Moment], engine: Local, out: Path) -> None:
+    with out.open("w", encoding="utf-8") as file:
+        for number, moment in enumerate(rows):
+            for row in place_rows(number, moment, engine):
+                file.write(json.dumps(row) + "\n")
+            file.flush()
+
+
+if __name__ == "__main__":
+    main()
