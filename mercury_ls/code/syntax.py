@@ -130,6 +130,7 @@ def imports(snapshot: Snapshot) -> list[tuple[int, int]]:
     return [(start, end) for start, end in ranges if IMPORTING.match(snapshot.text, start, end)]
 
 
+@cached
 def definitions(snapshot: Snapshot) -> list[Definition]:
     """Functions, classes, methods, types and constants, at most three levels deep, in the order of the text."""
     language = _language_of(snapshot)
