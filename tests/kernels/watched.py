@@ -3,6 +3,7 @@ both have counted it as written: the writer after writing, the other one before 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -93,16 +94,24 @@ def _program() -> int:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    memory, run = interpreter._interpreter, interpreter.GridExecutor.__call__
-    watch = Watch(memory)
+    memory, run, patch = interpreter._interpreter, interpreter.GridExecutor.__call__, interpreter._patch_lang
+    watch, patched = Watch(memory), set[str]()
+
+    def once(function: Any) -> object:
+        """What a kernel calls would replace the whole language once more, at each call, by the same."""
+        if function.__module__ not in patched:
+            patched.add(function.__module__)
+            return patch(function)
+        return None
 
     def watching(self: object, *positional: object, **named: object) -> None:
         watch.begin([*positional, *named.values()])
+        patched.clear()
         run(self, *positional, **named)
         watch.end()
 
-    interpreter._interpreter, interpreter.GridExecutor.__call__ = watch, watching
+    interpreter._interpreter, interpreter.GridExecutor.__call__, interpreter._patch_lang = watch, watching, once
     try:
         yield
     finally:
-        interpreter._interpreter, interpreter.GridExecutor.__call__ = memory, run
+        interpreter._interpreter, interpreter.GridExecutor.__call__, interpreter._patch_lang = memory, run, patch
