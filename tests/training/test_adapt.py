@@ -317,7 +317,7 @@ def test_training_goes_on_from_an_adapted_model(rank, tmp_path):
     checkpoint(tmp_path / "theirs")
     before = adapt(tmp_path / "theirs", tmp_path / "ours", context=128)
     recode(tmp_path / "corpus", tmp_path / "ours", tmp_path / "again")
-    recipe = Recipe(before.config, RowShape(64, 24), RowShape(128, 48), 256)
+    recipe = Recipe(before.config, RowShape(64, 24), RowShape(128, 48), 256, held_out=4)
     start = Start(model=tmp_path / "ours", rank=rank)
     settings = TrainSettings(data=tmp_path / "again", out=tmp_path / "run", recipe=recipe, start=start, steps=3)
     assert train.run(settings).step == 3
@@ -353,7 +353,7 @@ def test_gguf_file_becomes_a_model_that_answers(tmp_path):
         assert (before.embedding.weight[token].float() - torch.tensor(head[symbol])).abs().max() < 0.02
 
     recode(corpus, base, tmp_path / "again")
-    recipe = Recipe(before.config, RowShape(64, 24), RowShape(128, 48), 256)
+    recipe = Recipe(before.config, RowShape(64, 24), RowShape(128, 48), 256, held_out=4)
     start = Start(model=base, rank=4)
     train.run(TrainSettings(data=tmp_path / "again", out=run, recipe=recipe, start=start, steps=2))
     merge.main([str(base), str(run / "factors.safetensors"), str(ours)])
@@ -380,7 +380,7 @@ def test_training_refuses_a_corpus_of_another_vocabulary(tmp_path):
     write_corpus(tmp_path / "corpus")
     checkpoint(tmp_path / "theirs")
     model = adapt(tmp_path / "theirs", tmp_path / "ours", context=128)
-    recipe = Recipe(model.config, RowShape(64, 24), RowShape(128, 48), 256)
+    recipe = Recipe(model.config, RowShape(64, 24), RowShape(128, 48), 256, held_out=4)
     settings = TrainSettings(
         data=tmp_path / "corpus", out=tmp_path / "run", recipe=recipe, start=Start(model=tmp_path / "ours"), steps=1
     )

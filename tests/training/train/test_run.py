@@ -50,7 +50,7 @@ SMALLEST = ModelConfig(
     vocabulary=TOKENIZER.vocabulary,
     context=512,
 )
-RECIPE = Recipe(SMALLEST, RowShape(256, 64), RowShape(512, 128), 1024)
+RECIPE = Recipe(SMALLEST, RowShape(256, 64), RowShape(512, 128), 1024, held_out=4)
 
 
 @pytest.fixture(scope="module")
@@ -260,20 +260,18 @@ def test_diverged_run_keeps_its_last_good_checkpoint(corpus, tmp_path, monkeypat
     assert [folder.name for folder in (tmp_path / "checkpoints").iterdir()] == ["00000002"]
 
 
-IN_PARTS = msgspec.structs.replace(SMALLEST, layers=2, feed_forward=33)
+UNEVEN = msgspec.structs.replace(RECIPE, config=msgspec.structs.replace(SMALLEST, layers=2, feed_forward=33))
 """33 rows are not divided evenly."""
-
-RECIPES = {"small": RECIPE, "uneven": msgspec.structs.replace(RECIPE, config=IN_PARTS)}
 
 
 def under_torchrun(folder, body):
-    """Two processes that know of each other, over gloo; `train` is there, with the recipes above."""
+    """Two processes that know of each other, over gloo; `command` is there, with the recipe above."""
     script = folder / "script.py"
     script.write_text(
         "import sys; sys.path.insert(0, '.')\n"
         "from torch import distributed; from mercury_training.train import command\n"
         "from tests.training.train import test_run as test_train\n"
-        f"command.RECIPES.update(test_train.RECIPES)\n{body}"
+        f"command.RECIPES['uneven'] = test_train.UNEVEN\n{body}"
     )
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     launch += ["--local-addr", "127.0.0.1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", script]
@@ -294,33 +292,32 @@ def same_steps(first, second, tolerance):
         np.testing.assert_allclose(found[0], found[1], rtol=tolerance)
 
 
-@pytest.mark.slow
-def test_two_processes_take_the_steps_of_one(corpus, tmp_path):
-    alone, together = tmp_path / "alone", tmp_path / "together"
-    run(settings(corpus, alone, steps=6))
-    under_torchrun(tmp_path, f"command.main({options(corpus, together, '--preset', 'small', '--steps', 6)})")
-    assert len(steps(alone)) == 6
-    same_steps(steps(alone), steps(together), 2e-3)
-
-
 @pytest.fixture(scope="module")
 def shared(corpus, tmp_path_factory):
     """Runs of two processes, each with whole weights or with parts of them, by name."""
     folder = tmp_path_factory.mktemp("shared")
     uneven, thin = ["--preset", "uneven", "--steps"], ["--model", folder / "whole/model", "--lora", 4, "--steps", 2]
     stable = ["--shard", "--stage", "stable", *uneven]
-    runs = {"whole": [*uneven, 6], "parts": [*uneven, 6, "--shard"], "thin": thin, "thin-parts": [*thin, "--shard"]}
+    runs = {"parts": [*uneven, 6, "--shard"], "thin": thin, "thin-parts": [*thin, "--shard"]}
     runs |= {"through": [*stable, 4], "halves": [*stable, 2]}
     commands = [options(corpus, folder / name, *more) for name, more in runs.items()]
     commands += [options(corpus, folder / "halves", *stable, 4, "--resume")]
     under_torchrun(
         folder,
-        "distributed.init_process_group('gloo')\n"
+        "end, distributed.destroy_process_group = distributed.destroy_process_group, lambda: None\n"
+        f"command.main({options(corpus, folder / 'whole', *uneven, 6)})\n"
         f"for line in {commands}:\n"
         "    command.run(command.settings_of(command._parser().parse_args(line)))\n"
-        "distributed.destroy_process_group()\n",
+        "end()\n",
     )
     return folder
+
+
+@pytest.mark.slow
+def test_two_processes_take_the_steps_of_one(corpus, shared, tmp_path):
+    run(settings(corpus, tmp_path, recipe=UNEVEN, steps=6))
+    assert len(steps(tmp_path)) == 6
+    same_steps(steps(tmp_path), steps(shared / "whole"), 2e-3)
 
 
 @pytest.mark.slow
@@ -335,7 +332,7 @@ def test_weights_in_parts_learn_as_whole_ones_do(shared):
 def test_run_in_parts_resumes_to_the_bit_with_any_number_of_processes(corpus, shared, tmp_path):
     assert same(newest(shared / "through"), newest(shared / "halves"))
     shutil.copytree(shared / "halves/checkpoints/00000002", tmp_path / "checkpoints/00000002")
-    alone = settings(corpus, tmp_path, recipe=RECIPES["uneven"], stage="stable", steps=4, start=RESUME)
+    alone = settings(corpus, tmp_path, recipe=UNEVEN, stage="stable", steps=4, start=RESUME)
     assert run(alone).step == 4
     torch.testing.assert_close(newest(shared / "through"), newest(tmp_path), atol=1e-4, rtol=1e-3)
 

@@ -24,7 +24,6 @@ from mercury_training.train.trainer import Trainer
 
 SKIPPED = 10
 """Updates in a row without a finite gradient after which a run gives up."""
-HELD_OUT_ROWS = 32
 CPU_MICRO_TOKENS = 2048
 MEMORY_SHARE = 0.6
 """The share of a GPU's memory for the activations of one micro-batch."""
@@ -118,15 +117,16 @@ def run(settings: TrainSettings) -> TrainState:
     settings.out.mkdir(parents=True, exist_ok=True)
     trainer = make_trainer(settings)
     state = restore(trainer, settings)
-    held_out = loader.held_out(settings.data, settings.scratch, settings.recipe.shape, HELD_OUT_ROWS)
-    micro = settings.hardware.micro or _fitting_micro(trainer, held_out, settings.recipe)
+    recipe = settings.recipe
+    held_out = loader.held_out(settings.data, settings.scratch, recipe.shape, recipe.held_out)
+    micro = settings.hardware.micro or _fitting_micro(trainer, held_out, recipe)
     journal = _journal(trainer, settings, state, micro)
     rank, world = processes.rank(), processes.world()
     batches = loader.Batches(
         settings.data, settings.scratch, settings.seed, settings.hardware.workers, rank=rank, world=world
     )
     if state.warm:
-        losses = trainer.evaluate(held_out, settings.recipe.shape)
+        losses = trainer.evaluate(held_out, recipe.shape)
         journal.note({"begun": True, **msgspec.to_builtins(losses)})
         journal.say(f"as it begins, held out: {losses}")
     with Progress(settings, state, began) as progress, closing(batches):

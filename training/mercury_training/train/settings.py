@@ -20,7 +20,8 @@ LOW_RANK = Rates(adam=1e-3)
 
 
 class Recipe(Struct, frozen=True):
-    """A model, the shape of its rows before and in the decay, how many clean tokens make an update, and the loss."""
+    """A model, the shape of its rows before and in the decay, how many clean tokens make an update, the loss, and how
+    many rows measure it on held-out text."""
 
     config: ModelConfig
     shape: RowShape
@@ -28,11 +29,14 @@ class Recipe(Struct, frozen=True):
     update: int
     rates: Rates = Rates()
     canvas_loss: CanvasLoss = CROSS_ENTROPY
+    held_out: int = 32
 
 
 RECIPES = {
     "small": Recipe(SMALL, RowShape(1024, 384), RowShape(2048, 768), 262_144),
-    "tiny": Recipe(msgspec.structs.replace(TINY, vocabulary=16_384), RowShape(256, 96), RowShape(512, 192), 2048),
+    "tiny": Recipe(
+        msgspec.structs.replace(TINY, vocabulary=16_384), RowShape(256, 96), RowShape(512, 192), 2048, held_out=2
+    ),
 }
 
 
