@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -100,6 +101,7 @@ ORDER = {
 """Modules and sub-packages of a package: each imports only from itself and from those to its left."""
 
 
+@cache
 def imported(file: Path) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
