@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check fix test test-core quick test-editors test-gpu test-real train-edits vscode bench release bundle types workflows clean
+.PHONY: help demo check fix test tests test-core quick test-editors test-gpu test-real train-edits vscode bench release bundle types workflows clean
 
 help:
 	@echo "make demo    watch the server complete a function and carry a rename through two files"
@@ -69,7 +69,11 @@ fix: $(READY)
 	$(BIN)/python -m tests.editors.vscode.manifest
 	$(BIN)/python -m release.version
 
-test: check
+# Types are checked by one core and tests wait at times, so both run at once.
+test: $(READY)
+	$(MAKE) --jobs=2 check tests
+
+tests: $(READY)
 	$(PYTEST) -m "not editor and not real"
 
 test-core:
