@@ -1,4 +1,4 @@
-# Every target makes its own environment on first use; CI calls the same ones.
+# Every target makes its own environment on first use; CI calls the same ones. Extras are added to what is installed.
 
 VENV ?= .venv
 EXTRA ?= dev-all
@@ -40,7 +40,7 @@ $(BASE): pyproject.toml models/quicksilver/pyproject.toml
 
 $(READY): $(BASE)
 	@echo "installing what $(EXTRA) needs into $(VENV)"
-	$(PIP) -e '.[$(EXTRA)]'
+	$(PIP) 'mercury-ls[$(EXTRA)]'
 	@touch $(READY)
 
 demo: $(BASE)
@@ -59,7 +59,7 @@ types: $(READY)
 
 # actionlint is brought by its installation, from GitHub; so it is apart from what every clone installs.
 workflows: $(READY)
-	$(PIP) -e '.[workflows]'
+	$(PIP) 'mercury-ls[workflows]'
 	$(BIN)/actionlint
 
 fix: $(READY)
@@ -90,7 +90,7 @@ vscode:
 	$(BIN)/python -m tests.editors.vscode.package
 
 test-editors: $(READY)
-	$(PIP) -e '.[editors]'
+	$(PIP) 'mercury-ls[editors]'
 	$(BIN)/python -m tests.editors.tools
 	$(PYTEST) -m editor -rs
 
@@ -98,7 +98,7 @@ test-gpu: $(READY)
 	PATH="$(abspath $(BIN)):$$PATH" sh kernels/gpu/test.sh
 
 test-real: $(READY)
-	$(PIP) -e '.[real]'
+	$(PIP) 'mercury-ls[real]'
 	$(BIN)/python -m tests.real.weights
 	$(BIN)/python -m pytest -m real -rs
 
@@ -112,17 +112,17 @@ train-edits: $(READY)
 		--model $(QUICKSILVER) --data $(COMMITS) --out $(RUN) --start training/edits/factors.safetensors
 
 bench: $(READY)
-	$(PIP) -e '.[peers]'
+	$(PIP) 'mercury-ls[peers]'
 	$(BIN)/python -m bench.report $(QUICK)
 	$(if $(QUICK),,$(BIN)/python -m bench.ratchet --update)
 
 release: $(BASE)
-	$(PIP) -e '.[release]'
+	$(PIP) 'mercury-ls[release]'
 	$(BIN)/python -m tests.editors.tools node neovim-0.12 lazy.nvim vim code-server chromium
 	$(BIN)/python -m release
 
 bundle: vscode
-	$(PIP) -e '.[release]'
+	$(PIP) 'mercury-ls[release]'
 	$(BIN)/python -m release.bundle
 
 clean:
