@@ -31,12 +31,13 @@ from tests.model_servers import tunnel
 
 @pytest.fixture
 def home(home, monkeypatch):
-    """Where no server runs."""
+    """Where no server runs, and a random model is not tried in every format."""
     monkeypatch.setattr(model_folders, "added_home", lambda: home / "data/models")
     monkeypatch.setattr(library, "state_file", lambda: home / "state/models.json")
     monkeypatch.setattr(added, "running", list)
     monkeypatch.setattr(daemon, "stop", lambda: False)
     monkeypatch.setattr("mercury_ls.models.choose.switch", lambda name: "")
+    monkeypatch.setattr(canary, "SECONDS", 0)
     return home
 
 
