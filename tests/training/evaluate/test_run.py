@@ -230,7 +230,7 @@ def test_folder_without_rows_is_named(tmp_path):
     ("module", "arguments", "said"),
     [
         (command, ["--set", "{}"], r"evaluate: .*: neither fim\.jsonl .*; name a folder with one"),
-        (command, ["--model", "{}/none", "--set", "{}"], r"evaluate: .*none"),
+        (command, ["--model", "{}/none"], r"evaluate: .*none"),
         (calibrate, ["--model", "{}/none", "--set", "{}"], r"calibrate: .*fim\.jsonl: cannot be read"),
         (evaluation_sets, ["build", "--corpus", "{}", "--out", "{}/sets"], r"evaluate\.sets: .*: cannot be read"),
     ],

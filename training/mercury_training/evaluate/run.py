@@ -41,12 +41,12 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 def evaluate(run: Run) -> Evaluated:
+    sets = read_sets(run)
     subject = open_subject(run.model, run.costs)
     if run.decode not in subject.contestants:
         raise TrainingError(f"{run.model} decodes in only one way; leave out --decode {run.decode}")
     reasons = _reasons(run, subject)
     ledger = Ledger(run.results, Identity(subject.info.model, subject.weights))
-    sets = read_sets(run)
     with executor(row for rows in sets.values() for row in rows) as (execute, reason):
         reasons |= {"humaneval_infilling_single_line": reason} if reason else {}
         results = list(_answers(run, subject, sets, ledger, execute))
