@@ -38,9 +38,10 @@ $(BASE): pyproject.toml models/quicksilver/pyproject.toml
 	$(PIP) -e . -e ./models/quicksilver
 	@touch $(BASE)
 
+# Of what training and team servers need, most files are never imported, and need no bytecode.
 $(READY): $(BASE)
 	@echo "installing what $(EXTRA) needs into $(VENV)"
-	$(PIP) 'mercury-ls[$(EXTRA)]'
+	$(PIP) --no-compile 'mercury-ls[$(EXTRA)]'
 	@touch $(READY)
 
 demo: $(BASE)
