@@ -36,11 +36,11 @@ def last_copies(last):
     return target.tolist()
 
 
-def test_who_counts_last_may_use_what_the_others_wrote():
+def test_program_that_counts_last_may_use_what_the_others_wrote():
     assert last_copies(3) == [0, 2, 4, 6]
 
 
-def test_who_counts_before_another_must_not_use_what_that_writes():
+def test_program_that_counts_before_another_must_not_use_what_that_writes():
     with pytest.raises(Exception, match="two programs meet"):
         last_copies(2)
 
