@@ -158,11 +158,14 @@ def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     ranked = sorted(
         [*bound, *[candidate for candidate in ordered if not candidate.bound][:MOST_RANKED]], key=lambda e: -e.p_edit
     )
-    templates = [candidate for candidate in ranked if candidate.reach is not None]
-    by_file: dict[str, list[Candidate]] = {}
+    by_file: dict[str, list[Candidate]] = {candidate.uri: [] for candidate in ranked}
+    templates: dict[str, list[Candidate]] = {uri: [] for uri in by_file}
     for candidate in ranked:
-        in_file = by_file.setdefault(candidate.uri, [])
-        covered = any(_is_part_of(candidate, whole) for whole in templates)
+        if candidate.reach is not None:
+            templates[candidate.uri].append(candidate)
+    for candidate in ranked:
+        in_file = by_file[candidate.uri]
+        covered = any(_is_part_of(candidate, whole) for whole in templates[candidate.uri])
         if not covered and not any(_collide(candidate, offered) for offered in in_file):
             in_file.append(candidate)
     return tuple(
@@ -295,12 +298,12 @@ def _overlap(place: Place, typed: tuple[int, int]) -> bool:
 
 
 def _is_part_of(part: Candidate, whole: Candidate) -> bool:
-    """Whether `whole` does for the line what `part` does for a part of it, and is about as likely."""
+    """Whether, in one file, `whole` does for the line what `part` does for a part of it, and is about as likely."""
     if part.reach is not None or whole.reach is None:
         return False
     if part.rule is None or whole.rule is None:
         return False
-    if whole.uri != part.uri or whole.rule.age != part.rule.age:
+    if whole.rule.age != part.rule.age:
         return False
     start, end = whole.reach
     about = 1.0 if part.bound else ABOUT

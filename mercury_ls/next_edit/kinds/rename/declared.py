@@ -8,7 +8,7 @@ from tree_sitter import Node
 from mercury_engine.api import Edit
 from mercury_ls.code import scopes, syntax, traits
 from mercury_ls.code.differences import tokens
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.index.symbol import Symbol, symbol_at
 from mercury_ls.code.modules import Project, family
 from mercury_ls.code.parts import kind_of, part_of
@@ -109,15 +109,21 @@ def _refers_to_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
         return False
     if is_given and (language not in traits.ASSIGNMENTS_DECLARE_NOTHING or is_qualified(edited)):
         return False
-    declared = [at for at, node in scopes.nodes_of(home, rule.before) if scopes.declares(node)]
+    declared = _places_of_declarations(home, rule.before)
     if not declared and not is_given and language in traits.EXPLICIT_NAMES:
         is_bare = not is_qualified(edited) and not called_with_keyword(edited)
         return is_bare and edited.type.endswith("identifier")
-    for at in declared:
+
+    def may_refer(at: int) -> bool:
         symbol = symbol_at(rule.before, rule.after, home, at)
-        if Uses(rule.before, rule.after, symbol, home, home, project).may_refer(use):
-            return True
-    return False
+        return Uses(rule.before, rule.after, symbol, home, home, project).may_refer(use)
+
+    return any(project.each(("refers", rule, home.path), declared, may_refer))
+
+
+@cached
+def _places_of_declarations(home: Snapshot, name: str) -> list[int]:
+    return [at for at, node in scopes.nodes_of(home, name) if scopes.declares(node)]
 
 
 def _is_declared_anew(rule: Rename, home: Snapshot, project: Project) -> bool:
