@@ -155,7 +155,7 @@ def _is_step(file: Snapshot, edit: TextEdit, expected: Sequence[TextEdit]) -> bo
     return case_verdict(file, candidate, expected)[0]
 
 
-def place_rows(number: int, moment: Moment, engine: Local) -> Iterator[dict[str, Any]]:
+def _place_rows(number: int, moment: Moment, engine: Local) -> Iterator[dict[str, Any]]:
     question = question_of(moment, engine)
     found = _drained(searching(question.situation))
     places = _drained(due.places(question, found if isinstance(found, tuple | list) else []))
@@ -233,7 +233,7 @@ def main() -> None:
 def _write_rows(rows: Iterable[Moment], engine: Local, out: Path) -> None:
     with out.open("w", encoding="utf-8") as file:
         for number, moment in enumerate(rows):
-            for row in place_rows(number, moment, engine):
+            for row in _place_rows(number, moment, engine):
                 file.write(json.dumps(row) + "\n")
             file.flush()
 

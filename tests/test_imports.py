@@ -84,6 +84,7 @@ ORDER = {
             "abuse",
             "demo",
             "directly",
+            "edits",
             "edit_candidates",
             "index",
             "judged",

@@ -117,7 +117,7 @@ async def test_typed_suggestion_is_found_and_counted(tmp_path):
 
 
 async def test_answer_that_grows_is_asked_for_again_and_counts_as_it_stands_then(tmp_path):
-    player, notes = await play(tmp_path, typed("123", gap=300), "vscode", [0], text="2…23", speed=1)
+    player, notes = await play(tmp_path, typed("123", gap=800), "vscode", [0], text="2…23", speed=1)
     assert [note["params"]["position"]["character"] for note in answers(notes)][:2] == [13, 13]
     assert [shown.offer.text for shown in player.shown] == ["23"]
     assert sum(asked.method == INLINE for asked in player.asked) == 3

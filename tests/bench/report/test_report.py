@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.report import command, plots
+from bench.report import command, numbers, plots
 from bench.report.command import Measurement, measured, runs
 from bench.report.numbers import BEGIN, END, FIGURES, PAGE, parts, section, table, write
 from bench.report.plots import draw, drawn
@@ -90,50 +90,15 @@ def test_crowd_is_reported_beside_one_editor_alone():
     assert "| 8 editors: p90 relative to one editor; editors starved; requests lost | 2.4; 0; 0 |" in found
 
 
-ORACLE = {
-    "command": "python -m bench.oracle --virtual rows requests typing adaptation",
-    "rows": {
-        "absent": {"single": {"n": 9, "typing": {"shown": 1.0, "whole": 0.5}}},
-        "half_right": {"sure": {"single": {"right_of_shown": 0.8, "shown_of_right": 0.9}}},
-    },
-    "requests": {
-        "150 ms": {"single": {"n": 9, "request": {"shown": 1.0}}},
-        "700 ms": {"single": {"n": 1, "request": {"shown": 0.0}}, "several": {"n": 9, "request": {"shown": 1.0}}},
-    },
-    "adaptation": {"absent": {"30%": {"asked": 100, "right": 29, "shown": 40, "kept": 28}, "back": 10}},
-    "typing": {
-        "VS Code": {
-            "0 ms": {"share": 0.9, "share_of_whole": 0.8},
-            "400 ms": {"share": 0.4, "share_of_whole": 0.3},
-            "150 ms, 50% right": {"share": 0.2, "share_of_whole": 0.1},
-        }
-    },
-}
-REAL = {
-    "command": "python -m bench.oracle next edits",
-    "next": {"p50_ms": 12.5, "came": 5, "of": 6},
-    "edits": {
-        "zeta-2": {"0 ms": {"short": {"exact": 1.0}}},
-        "chat": {"0 ms": {"long": {"exact": 0.9}, "beyond": {"exact": None}}},
-    },
-}
-
-
-def test_perfect_model_is_reported_by_rows_requests_users_and_edits():
-    measured = {"oracle": ORACLE, "oracle_real": REAL}
-    found = table(measured)
-    for line in (
-        "a perfect model, no log probabilities, 9 gaps of one line: shown while typing; whole | 100%; 50%",
-        "one line: right of what is shown; shown of what is right | 80%; 90%",
-        "a perfect model, 150 ms, 700 ms to its first token: given on request | 100%, 90%",
-        "users who keep 30%, log probabilities absent: right ones shown | 28 of 29, 12 wrong",
-        "400 ms to its first token, VS Code: of the ideal keys saved | 90%, 40%",
-        "the same, VS Code: of all that whole answers can save | 80%, 30%",
-        "p50; how many came | 12.5 ms; 5 of 6",
-        "0 ms, 2 formats: all of what was due, lowest and highest of all kinds of rows | 90%, 100%",
-    ):
-        assert f"{line} | `python -m bench.oracle` |" in found
-    assert plots.perfect(measured) == {"VS Code": [(0, 0.8), (400, 0.3)]}
+def test_latency_and_verdicts_are_reported_with_their_commands():
+    steps = {name: {"p50_ms": 40.0, "p90_ms": 90.0, "shown": 0.5} for name in numbers.VISITED}
+    visits = {"command": "python -m bench.latency --files 2", "files": 2, "steps": steps, "engine_mb": [600.0, 500.0]}
+    changes = {"command": "python -m bench.judged a", "renamed": {"complete": 3, "wrong": 0, "silent": 1}}
+    found = table({"latency": visits, "judged": changes})
+    step = "a jump of 100 lines (2 files): first answer, p50, p90; something shown | 40, 90 ms; 50%"
+    assert f"| {step} | `python -m bench.latency` |" in found
+    verdicts = "4 names changed in this project, judged by basedpyright | 3 complete, 1 silent"
+    assert f"| {verdicts} | `python -m bench.judged` |" in found
 
 
 def test_plots_are_drawn_of_what_is_there_and_old_ones_go(tmp_path):
@@ -183,7 +148,7 @@ def test_measurements_belong_to_the_table_and_read_committed_files(quick):
     given = argparse.Namespace(quick=quick, engine="fake", out=Path("out"), **sets)
     planned = list(runs(given))
     assert [run.name for run in planned] == [
-        *("server", "replay", "replay_busy", "load", "oracle", "oracle_real", "peers", "quality"),
+        *("server", "latency", "replay", "replay_busy", "load", "judged", "peers", "quality"),
     ]
     named = [part for run in planned for part in run.arguments if part.endswith(".jsonl")]
     assert all(Path(name).exists() for name in named)
