@@ -34,6 +34,9 @@ SESSIONS = Path("bench/sessions")
 CROWD = tuple(str(SESSIONS / f"{name}.jsonl") for name in ("neovim-lua", "mercury-ls-383e163d"))
 """Two sessions in which the model is asked often."""
 
+JUDGED = ("mercury_ls/code", "mercury_ls/session", "engine/mercury_engine/decode")
+"""Folders whose names are renamed, for another language server to judge."""
+
 TAIL = 400
 
 PATIENCE_SECONDS = 2400
@@ -43,7 +46,7 @@ MODEL = {"local": SHIPPED}
 
 WITHOUT_MODEL = ("copy", "ngram")
 
-WITH_MODEL = {"ar": (), "ar+copy": (), "llama": ("gguf", "llama_cpp")}
+WITH_MODEL = {"ar": (), "llama": ("gguf", "llama_cpp")}
 """Peers with our model, and the modules that each needs."""
 
 Figures = dict[str, Any]
@@ -89,21 +92,20 @@ def main() -> None:
 
 def runs(given: argparse.Namespace) -> Iterator[Measurement]:
     """All measurements, in the order in which failures are noticed soonest. Quick only checks that everything runs."""
-    quick, engine, model = given.quick, ("--engine", given.engine), ("--model", MODEL.get(given.engine, given.engine))
-    small, recorded, every = _sessions()
+    quick, name = given.quick, str(given.engine)
+    engine, model = ("--engine", name), ("--model", MODEL.get(name, name))
+    small, recorded = _sessions()
     yield Measurement("server", ("-m", "bench.server", *(("--keystrokes", "200") if quick else ())))
-    pace = ("--speed", "max" if quick else "2", "--pause-cap", "1")
-    yield Measurement("replay", ("-m", "bench.replay", *(small if quick else every), *pace, *model))
-    yield Measurement(
-        "replay_busy", ("-m", "bench.replay", *(small[:3] if quick else recorded), *pace, "--busy", "1", *model)
-    )
-    crowds = (small[-2], "--clients", "1", "2") if quick else (*CROWD, "--clients", "1", "4", "8")
+    yield Measurement("latency", ("-m", "bench.latency", "--files", "2" if quick else "8", *model))
+    pace = ("--speed", "max" if quick else "1", "--pause-cap", "2", "--client", "vscode")
+    sessions = small[:3] if quick else recorded
+    yield Measurement("replay", ("-m", "bench.replay", *sessions, *pace, *model))
+    yield Measurement("replay_busy", ("-m", "bench.replay", *sessions, *pace, "--busy", "1", *model))
+    crowds = (small[-2], "--clients", "1", "2") if quick else (*CROWD, "--pause-cap", "2", "--clients", "1", "8")
     yield Measurement("load", ("-m", "bench.load", *crowds, *model))
-    less = ("--quick",) if quick else ()
-    oracle = ("rows", "requests", "typing", "adaptation")
-    yield Measurement("oracle", ("-m", "bench.oracle", *less, "--virtual", *oracle))
-    yield Measurement("oracle_real", ("-m", "bench.oracle", *less, "next", "edits"))
-    peers = [*WITHOUT_MODEL, *(_installed_peers() if model_folder(given.engine) else ())]
+    changes = ("3", "3") if quick else ("36", "18")
+    yield Measurement("judged", ("-m", "bench.judged", *JUDGED, "--renames", changes[0], "--parameters", changes[1]))
+    peers = [*WITHOUT_MODEL, *(_installed_peers() if model_folder(name) else ())]
     asked = ("-m", "bench.quality", *engine, "--fim", *map(str, given.fim))
     yield Measurement("peers", (*asked, "--peers", ",".join(peers), "--limit", "4" if quick else "40"))
     next_edit = ("--next-edit", *map(str, given.next_edit))
@@ -118,11 +120,11 @@ def _installed_peers() -> Iterator[str]:
             yield name
 
 
-def _sessions() -> tuple[list[str], list[str], list[str]]:
-    """The smallest of the committed sessions, those typed by hand in a real editor, and all of them."""
+def _sessions() -> tuple[list[str], list[str]]:
+    """The smallest of the committed sessions, and those typed by hand in a real editor."""
     found = sorted(SESSIONS.glob("*.jsonl"), key=lambda path: (path.stat().st_size, path.name))
     names = list(map(str, found))
-    return names[:4], [name for name in names if "neovim" in name], names
+    return names[:4], [name for name in names if "neovim" in name]
 
 
 def measured(run: Measurement) -> Figures:

@@ -21,9 +21,17 @@ REPLAYED = {
     "characters_saved_share": "keystrokes saved",
 }
 
+VISITED = {
+    "open": "a file opened",
+    "key": "a key in a file that was read",
+    "jump": "a jump of 100 lines",
+    "return": "back to the file before",
+}
+
+CHANGED = {"renamed": "names changed", "removed": "parameters removed", "swapped": "parameters swapped"}
+
 PEERS = {
     "ar": "the same engine, token by token",
-    "ar+copy": "the same engine, token by token with copies",
     "llama": "llama.cpp with the same weights",
     "copy": "no model, copying the longest match",
     "ngram": "no model, n-grams",
@@ -65,6 +73,26 @@ def server(found: Figures) -> Iterator[Row]:
         yield what, f"{given['server_rss_mb']:.0f} MB", command
         what = "a keystroke and its request there, without a model: CPU time of the language server"
         yield what, f"{given['keystroke_cpu_ms']:.0f} ms", command
+
+
+def latency(found: Figures) -> Iterator[Row]:
+    if given := of(found, "latency"):
+        command, files = given["command"], given["files"]
+        for name, what in VISITED.items():
+            step = given["steps"][name]
+            value = f"{milliseconds([step['p50_ms'], step['p90_ms']])}; {step['shown']:.0%}"
+            yield f"{what} ({files} files): first answer, p50, p90; something shown", value, command
+        yield "memory of the engine there, at most", f"{given['engine_mb'][0]:.0f} MB", command
+
+
+def judged(found: Figures) -> Iterator[Row]:
+    """Beside what the other language server would do."""
+    given = of(found, "judged")
+    for kind, what in CHANGED.items():
+        if verdicts := given.get(kind):
+            told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if count)
+            changes = f"{sum(verdicts.values())} {what} in this project, judged by basedpyright"
+            yield changes, told, given["command"]
 
 
 def replay(found: Figures) -> Iterator[Row]:
@@ -156,85 +184,15 @@ def peers(found: Figures) -> Iterator[Row]:
                 yield what, value, given["command"]
 
 
-def _oracle_rows(found: Figures) -> Iterator[Row]:
-    given = of(found, "oracle")
-    rows = given.get("rows", {})
-    for kind, name in (("single", "one line"), ("several", "several lines")):
-        for wisdom, known in (("absent", "no"), ("overlapping", "overlapping")):
-            if part := rows.get(wisdom, {}).get(kind):
-                typing = part["typing"]
-                what = f"a perfect model, {known} log probabilities, {part['n']} gaps of {name}"
-                shown = f"{typing['shown']:.0%}; {typing['whole']:.0%}"
-                yield f"{what}: shown while typing; whole", shown, given["command"]
-        if part := rows.get("half_right", {}).get("sure", {}).get(kind):
-            what = f"half right, telling log probabilities, {name}: right of what is shown; shown of what is right"
-            yield what, f"{part['right_of_shown']:.0%}; {part['shown_of_right']:.0%}", given["command"]
-
-
-def _oracle_requests(found: Figures) -> Iterator[Row]:
-    given = of(found, "oracle")
-    if latencies := given.get("requests", {}):
-        what = f"a perfect model, {', '.join(latencies)} to its first token: given on request"
-        yield what, ", ".join(f"{_given_of(parts):.0%}" for parts in latencies.values()), given["command"]
-
-
-def _given_of(parts: Figures) -> float:
-    rows = sum(part["n"] for part in parts.values())
-    return sum(part["n"] * part["request"]["shown"] for part in parts.values()) / rows
-
-
-def _oracle_users(found: Figures) -> Iterator[Row]:
-    given = of(found, "oracle")
-    for wisdom, told in given.get("adaptation", {}).items():
-        users = {share: user for share, user in told.items() if share != "back"}
-        shown = [f"{user['kept']} of {user['right']}, {user['shown'] - user['kept']} wrong" for user in users.values()]
-        what = f"users who keep {', '.join(users)}, log probabilities {wisdom}: right ones shown"
-        yield what, "; ".join(shown), given["command"]
-
-
-def _oracle_typing(found: Figures) -> Iterator[Row]:
-    given = of(found, "oracle")
-    for editor, settings in given.get("typing", {}).items():
-        latencies = {name: part for name, part in settings.items() if "right" not in name}
-        whole = ", ".join(f"{part['share_of_whole']:.0%}" for part in latencies.values())
-        what = f"a perfect model, {', '.join(latencies)} to its first token, {editor}: of the ideal keys saved"
-        yield what, ", ".join(f"{part['share']:.0%}" for part in latencies.values()), given["command"]
-        yield f"the same, {editor}: of all that whole answers can save", whole, given["command"]
-
-
-def _oracle_next(found: Figures) -> Iterator[Row]:
-    given = of(found, "oracle_real")
-    if part := given.get("next"):
-        what = "a perfect model, 150 ms to its first token: from accepting to the next suggestion, p50; how many came"
-        yield what, f"{part['p50_ms']} ms; {part['came']} of {part['of']}", given["command"]
-
-
-def _oracle_edits(found: Figures) -> Iterator[Row]:
-    given = of(found, "oracle_real")
-    for setting in next(iter(given.get("edits", {}).values()), {}):
-        kinds = [kind for told in given["edits"].values() for kind in told[setting].values()]
-        exact = [kind["exact"] for kind in kinds if kind["exact"] is not None]
-        what = f"a perfect next-edit model, {setting}, {len(given['edits'])} formats: all of what was due"
-        yield (
-            f"{what}, lowest and highest of all kinds of rows",
-            f"{min(exact):.0%}, {max(exact):.0%}",
-            given["command"],
-        )
-
-
 PARTS: Sequence[Callable[[Figures], Iterator[Row]]] = (
     server,
+    latency,
     replay,
     load,
+    judged,
     _completions,
     _next_edits,
     peers,
-    _oracle_rows,
-    _oracle_requests,
-    _oracle_users,
-    _oracle_typing,
-    _oracle_next,
-    _oracle_edits,
 )
 
 

@@ -90,16 +90,6 @@ def crowds(found: Figures) -> plot.Lines:
     }
 
 
-def perfect(found: Figures) -> plot.Lines:
-    """The keys saved of those that whole answers save, by the milliseconds to the first token of a perfect model."""
-    return {
-        editor: [
-            (int(name.split()[0]), part["share_of_whole"]) for name, part in settings.items() if "right" not in name
-        ]
-        for editor, settings in found.get("oracle", {}).get("typing", {}).items()
-    }
-
-
 def _contenders(found: Figures, run: str, *, sets: bool = False) -> Iterator[tuple[str, Figures]]:
     """The contenders on the first set; with `sets`, the first contender on each set."""
     given = found.get(run, {}).get("fim", {})
@@ -115,6 +105,5 @@ PLOTS = {
     "latency-editors": ("Answered to several editors at once", "editors", "milliseconds", crowds, False),
     "quality-passes": ("Likeness of the draft to the true text", "passes", "similarity", passes, False),
     "memory": ("Memory over time", "minutes", "MB", memory, False),
-    "perfect-model": ("A perfect model while typing", "milliseconds to its first token", "keys saved", perfect, False),
     "calibration": ("P(accept) against what is right", "predicted", "share that is exact", _calibration, False),
 }
