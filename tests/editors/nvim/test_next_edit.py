@@ -258,6 +258,14 @@ def test_typing_clears_it(editor):
     assert editor.lua(SCREEN) == []
 
 
+def test_writing_the_file_leaves_it_on_offer(editor):
+    offered(editor, FIRST)
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+    editor.keys(":silent write<CR>")
+    editor.keys("<Tab>")
+    reach(editor, CHANGED.replace("hight", "height"))
+
+
 def test_change_after_it_was_shown_voids_next_edit(editor):
     offered(editor, FIRST)
     shows(editor, ["-", 1, "hight"], ["+", 1, "height"])

@@ -17,7 +17,7 @@ local EAGER_MS = 10
 local space = vim.api.nvim_create_namespace("mercury.nextedit")
 
 local offer = nil ---@type mercury.Offer?
-local rejected = nil ---@type { buf: integer, tick: integer }? where the user has rejected one, as long as nothing changes
+local rejected = nil ---@type { buf: integer, version: integer }? where the user has rejected one, as long as nothing changes
 local deaf = {} ---@type table<integer, true> clients whose server knows no next edits
 
 local function line_of(buf, row)
@@ -272,9 +272,9 @@ local function ask(buf)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
   params.context =
     { triggerKind = AUTOMATIC, closedFiles = true, renameProvider = rename_provider(buf), typing = false, places = true }
-  local tick = vim.api.nvim_buf_get_changedtick(buf)
+  local version = offers.version(buf)
   asking.ask(client, METHOD, params, buf, function(err, answer)
-    if vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_changedtick(buf) == tick then
+    if vim.api.nvim_buf_is_loaded(buf) and offers.version(buf) == version then
       answered(client, err, answer)
     end
   end)
@@ -316,7 +316,7 @@ end
 
 local function was_rejected()
   local buf = vim.api.nvim_get_current_buf()
-  return rejected and rejected.buf == buf and rejected.tick == vim.api.nvim_buf_get_changedtick(buf)
+  return rejected and rejected.buf == buf and rejected.version == offers.version(buf)
 end
 
 -- Why there is no next edit as far as this side knows, or what there is; nil where the server knows more.
@@ -525,7 +525,7 @@ function M.dismiss()
   elseif client then
     client:notify("mercury/didReject", { id = offer.id })
     local buf = vim.api.nvim_get_current_buf()
-    rejected = { buf = buf, tick = vim.api.nvim_buf_get_changedtick(buf) }
+    rejected = { buf = buf, version = offers.version(buf) }
   end
   M.clear()
   return true

@@ -23,7 +23,7 @@ local M = {}
 ---@field is_place boolean whether it only leads to where something is broken
 ---@field hunks mercury.Hunk[]
 ---@field command? lsp.Command
----@field ticks table<integer, integer> each loaded buffer's changedtick that the ranges are of
+---@field versions table<integer, integer> the version of each loaded buffer that the ranges are of
 ---@field count integer how many edits there were
 ---@field made integer how many of them were accepted already
 ---@field steps table<integer, mercury.Step> by buffer
@@ -114,19 +114,26 @@ local function hunk_of(edit, client)
   end
 end
 
+-- The version of a buffer's text, which stays when the buffer is written; `changedtick` does not.
+---@param buf integer
+---@return integer
+function M.version(buf)
+  return vim.lsp.util.buf_versions[buf] or vim.api.nvim_buf_get_changedtick(buf)
+end
+
 -- The offer that an answer makes; nil unless every open buffer is at the version that its edits are for.
 function M.new(client, answer)
   local made = { client_id = client.id, encoding = client.offset_encoding, id = answer.id, command = answer.command }
   made.label = answer.label or ""
   made.is_place = answer.kind == "diagnostic"
-  made.hunks, made.ticks, made.steps, made.made = {}, {}, {}, 0
+  made.hunks, made.versions, made.steps, made.made = {}, {}, {}, 0
   for _, edit in ipairs(answer.edits) do
     local hunk = hunk_of(edit, client)
     if not hunk then
       return nil
     end
     table.insert(made.hunks, hunk)
-    made.ticks[hunk.buf] = hunk.range and vim.api.nvim_buf_get_changedtick(hunk.buf)
+    made.versions[hunk.buf] = hunk.range and M.version(hunk.buf)
   end
   made.count = #made.hunks
   made.summary = answer.summary or (#made.hunks == 1 and "1 edit" or ("%d edits"):format(#made.hunks))
@@ -136,8 +143,8 @@ end
 
 -- Whether every loaded buffer is as it was when the ranges were computed.
 function M.is_current(offer)
-  for buf, tick in pairs(offer.ticks) do
-    if not vim.api.nvim_buf_is_loaded(buf) or vim.api.nvim_buf_get_changedtick(buf) ~= tick then
+  for buf, version in pairs(offer.versions) do
+    if not vim.api.nvim_buf_is_loaded(buf) or M.version(buf) ~= version then
       return false
     end
   end
@@ -208,7 +215,7 @@ function M.load(offer, is_meant)
       if problem then
         return ("%s %s"):format(M.name(hunk.buf), problem)
       end
-      offer.ticks[hunk.buf] = vim.api.nvim_buf_get_changedtick(hunk.buf)
+      offer.versions[hunk.buf] = M.version(hunk.buf)
     end
   end
 end
@@ -369,7 +376,7 @@ function M.make(offer, hunk)
   vim.api.nvim_buf_set_text(hunk.buf, range[1], range[2], range[3], range[4], lines)
   vim.bo[hunk.buf].buflisted = true
   follow(offer, hunk)
-  offer.ticks[hunk.buf] = vim.api.nvim_buf_get_changedtick(hunk.buf)
+  offer.versions[hunk.buf] = M.version(hunk.buf)
   offer.steps[hunk.buf].after = place_in_undo_tree(hunk.buf)
   offer.made = offer.made + 1
   last = offer
