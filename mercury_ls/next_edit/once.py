@@ -4,7 +4,7 @@ import re
 
 from mercury_ls.code import syntax
 from mercury_ls.code.differences import WORD
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
@@ -29,7 +29,7 @@ def is_about_its_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
         return True
     if not place.text and _removes_another(place, snapshot):
         return True
-    if _removes_from_another(rule, place, snapshot):
+    if _removes_from_another(rule, place, snapshot) or _reorders_another(before, after, place, snapshot):
         return True
     if syntax.inside(snapshot, place.start) is not None:
         return _is_about_its_sentence(before, after, snapshot, place.start)
@@ -72,6 +72,19 @@ def _removes_from_another(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     line = snapshot.text[snapshot.line_start(snapshot.line_of(place.start)) : place.start]
     operand = OPERAND.search(line)
     return (edited_operand and edited_operand.group().strip()) != (operand and operand.group().strip())
+
+
+def _reorders_another(before: str, after: str, place: Place, snapshot: Snapshot) -> bool:
+    """Whether the parameters of another definition would change their order, and its calls would not."""
+    words = [sorted(WORD.findall(text)) for text in (before, after)]
+    if len(words[0]) < 2 or words[0] != words[1]:
+        return False
+    return snapshot.line_of(place.start) in _heading_lines(snapshot)
+
+
+@cached
+def _heading_lines(snapshot: Snapshot) -> frozenset[int]:
+    return frozenset(snapshot.line_of(definition.start) for definition in syntax.definitions(snapshot))
 
 
 def _removes_another(place: Place, snapshot: Snapshot) -> bool:

@@ -671,8 +671,8 @@ def calls_left(
 ) -> Generator[None, None, Left]:
     """The calls that need an argument and are not among the `places_offered`, each a file and an offset, what
     cannot be judged, the classes that override the function or inherit the constructor, and where the function itself
-    uses what it is no longer given; its note is empty if there are none. What cannot be judged is worth going to
-    only after the last edit."""
+    uses what it is no longer given; its note is empty if there are none. What cannot be judged, and such a use, is
+    worth going to only after the last edit."""
     unclear: list[str] = []
     worth: list[tuple[Snapshot, int]] = []
     declaring: dict[str, list[str]] = {OVERRIDING: [], INHERITING: []}
@@ -695,6 +695,7 @@ def calls_left(
     doubt = f"cannot be judged, as {rule.doubt}" if rule.doubt else "cannot be judged"
     used: dict[str, list[str]] = {}
     for at, name in _still_used(rule, home):
+        worth += [] if rule.age else [(home, at)]
         used.setdefault(f"{in_label(name)} is still used", []).append(named_from(home, home, at))
     notes = {**needs, doubt: unclear, **declaring, **used}
     note = "; ".join(f"{what}: {listed_places(places)}" for what, places in notes.items() if places)

@@ -917,6 +917,17 @@ async def test_user_is_led_to_what_a_rename_cannot_judge(session, tmp_path):
     assert (offer.old_text(offer.edit), offer.note) == ("fetch", "1 place cannot be judged: here.py:6")
 
 
+async def test_user_is_led_to_the_use_of_a_parameter_that_went(session, tmp_path):
+    uri = opened(session, tmp_path / "here.py", "def size(value, unit):\n    return f'{value} {unit}'\n")
+    session.change(uri, 2, [((0, 14, 0, 20), "")], "utf-16")
+    offer = (await session.next_edits.ask(uri, 14, asker=Asker(is_typing=False, places=True))).offer
+    assert (offer.kind, offer.old_text(offer.edit), offer.note) == (
+        "diagnostic",
+        "unit",
+        "`unit` is still used: here.py:2",
+    )
+
+
 MADE = "class B:\n    def run(self, a, b): ...\n\n\ndef make() -> B:\n    return B()\n"
 
 
