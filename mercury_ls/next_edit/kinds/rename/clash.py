@@ -7,7 +7,7 @@ from itertools import chain, islice
 from tree_sitter import Node
 
 from mercury_engine.api import Edit
-from mercury_ls.code import scopes, symbols, traits
+from mercury_ls.code import scopes, symbols, syntax, traits
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.index import facts
 from mercury_ls.code.modules import Project, family, in_import, package_of
@@ -39,7 +39,7 @@ def clash(rule: Rename, home: Snapshot, project: Project, accepted: Sequence[Edi
 
     def reason() -> str:
         node = scopes.node_at(home, rule.offset(home))
-        if node is None:
+        if node is None or syntax.inside(home, rule.offset(home)) is not None:
             return ""
         taken_here, taken_beside = _taken_here(rule, home, node, accepted), _taken_beside(rule, home, node, project)
         for file, at in chain(taken_here, taken_beside, _taken_below(rule, home, project, accepted)):
