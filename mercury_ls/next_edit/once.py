@@ -19,7 +19,7 @@ COMPARED = re.compile(r"(?:[=!]==?|[<>]=?|\bis(?: not)?)[ \t]*\Z")
 
 def is_about_its_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     """Whether nobody who saw the edit once would repeat it here. True or false, and what something is compared with,
-    are decided one by one; numbers and short words mean nothing in another sentence."""
+    are decided one by one; numbers, short words and whole lines of prose mean nothing in another sentence."""
     if rule.count > 1 or place.certain or place.text is None:
         return False
     before, after = rule.before, rule.after
@@ -41,7 +41,7 @@ def is_about_its_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
 
 def _is_about_its_sentence(before: str, after: str, snapshot: Snapshot, offset: int) -> bool:
     is_other_word = WORD.fullmatch(before) is not None and before.lower() != after.lower()
-    if is_other_word and len(before) <= SHORT_WORD:
+    if (is_other_word and len(before) <= SHORT_WORD) or "\n" in before + after:
         return True
     return _are_numbers(before, after) and is_prose(snapshot, offset)
 
