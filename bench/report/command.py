@@ -65,7 +65,7 @@ class Measurement(Struct, frozen=True):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="less of everything, in four minutes, into build/")
+    parser.add_argument("--quick", action="store_true", help="less of everything, in five minutes, into build/")
     parser.add_argument("--engine", default="local")
     parser.add_argument("--fim", type=Path, nargs="+", default=[SETS / "fim.jsonl"], metavar="FILE")
     parser.add_argument("--next-edit", type=Path, nargs="+", default=[SETS / "next_edit.jsonl"], metavar="FILE")
