@@ -15,31 +15,29 @@ import itertools
 import json
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.harness.measures import machine
 from bench.next_edit.cases import verdict as case_verdict
-from bench.next_edit.measure import Local, engine_of, is_exact, last_of
+from bench.next_edit.measure import Local, engine_of, is_exact, last_of, question_at
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied, difference
 from mercury_ls.code.history import History
-from mercury_ls.completion.budgets import USUAL_BAR
-from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
+from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import due
-from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.region import edits_of
-from mercury_ls.next_edit.search import searching
-from mercury_ls.settings.schema import SuggestSettings
+from mercury_ls.next_edit.search import candidates_after
 from mercury_training import jsonl
-from mercury_training.corpus.history import in_plausible_order, place_after
+from mercury_training.corpus.history import CommitHunk, in_plausible_order, place_after
 from mercury_training.edits.commits import Commit
 from mercury_training.edits.rows import joined
 from mercury_training.evaluate.metrics import wilson
@@ -65,9 +63,10 @@ class Moment(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    due: bool
-    """Of what is shown, `right` is all that is due at its places, `partly` a step towards it."""
+    """Of what is shown, `right` is all that is due at its places, and `partly` a step towards it; `led` is the user who
+    is shown a place alone."""
 
+    due: bool
     shown: bool = False
     right: bool = False
     partly: bool = False
@@ -86,7 +85,7 @@ def moments(commits: Iterable[Commit]) -> Iterator[Moment]:
             yield _moment(commit, hunks, random.Random(commit.change.commit).randint(1, len(hunks)))
 
 
-def _moment(commit: Commit, hunks: Sequence[Any], done: int) -> Moment:
+def _moment(commit: Commit, hunks: Sequence[CommitHunk], done: int) -> Moment:
     texts = {path: "".join(lines) for path, lines in commit.change.before.items()}
     history, offset = History(), 0
     for number, hunk in enumerate(hunks[:done]):
@@ -101,29 +100,17 @@ def _moment(commit: Commit, hunks: Sequence[Any], done: int) -> Moment:
     return Moment(files, hunks[done - 1].path, offset, history, {path: tuple(edits) for path, edits in coming.items()})
 
 
-def _text_edit(text: str, first: int, hunk: Any) -> TextEdit:
+def _text_edit(text: str, first: int, hunk: CommitHunk) -> TextEdit:
     lines = text.splitlines(keepends=True)
     start = sum(map(len, lines[:first]))
     return TextEdit(start, start + sum(map(len, lines[first : first + len(hunk.old)])), "".join(hunk.new))
 
 
 def question_of(moment: Moment, engine: Local | None) -> NextQuestion:
-    snapshot, info = moment.files[moment.path], engine.engine.info() if engine else None
-    return NextQuestion(
-        snapshot=snapshot,
-        offset=moment.offset,
-        history=moment.history,
-        related=Related(snapshot.uri, 0, 0.0),
-        settings=SuggestSettings(),
-        budget=ContextBudget(info.context_tokens, info.characters_per_token) if info else ContextBudget(),
-        session="bench",
-        bar=USUAL_BAR,
-        neighbours=tuple(file for path, file in moment.files.items() if path != moment.path),
-        rewrites=info is not None and info.rewrites,
-        places=PLACES if info is not None and info.rewrites else 0,
-        judges=info is not None and info.judges,
-        is_typing=False,
-    )
+    info = engine.engine.info() if engine else None
+    question = question_at(moment.files[moment.path], moment.offset, moment.history, info)
+    neighbours = tuple(file for path, file in moment.files.items() if path != moment.path)
+    return replace(question, neighbours=neighbours, places=PLACES if question.rewrites else 0, is_typing=False)
 
 
 async def verdict(moment: Moment, engine: Local | None) -> Verdict:
@@ -142,7 +129,8 @@ def _judged(moment: Moment, answer: Answer, seconds: float) -> Verdict:
         return Verdict(moment.is_due, led=True, seconds=seconds)
     changes = [(file, moment.due[path], _edits_in(answer, file)) for path, file in moment.files.items()]
     right = all(is_exact(file.text, edits, expected) for file, expected, edits in changes if edits)
-    partly = not right and all(_is_step(file, edit, expected) for file, expected, edits in changes for edit in edits)
+    steps = (case_verdict(file, edit, expected)[0] for file, expected, edits in changes for edit in edits)
+    partly = not right and all(steps)
     return Verdict(moment.is_due, True, right, partly, seconds=seconds)
 
 
@@ -150,15 +138,10 @@ def _edits_in(answer: Answer, file: Snapshot) -> list[TextEdit]:
     return [edit for edit in answer.edits if edit.uri == file.uri]
 
 
-def _is_step(file: Snapshot, edit: TextEdit, expected: Sequence[TextEdit]) -> bool:
-    candidate = Candidate(file.uri, edit.start, edit.end, edit.text, "", None, {}, 0.0)
-    return case_verdict(file, candidate, expected)[0]
-
-
 def _place_rows(number: int, moment: Moment, engine: Local) -> Iterator[dict[str, Any]]:
     question = question_of(moment, engine)
-    found = _drained(searching(question.situation))
-    places = _drained(due.places(question, found if isinstance(found, tuple | list) else []))
+    found = candidates_after(question.situation)
+    places = _drained(due.places(question, [] if isinstance(found, Silence) else found))
     if not places:
         return
     *_, last = engine.engine.rewrite(due.regions(question, places))
@@ -178,7 +161,7 @@ def _place_rows(number: int, moment: Moment, engine: Local) -> Iterator[dict[str
         }
 
 
-def _drained(work: Any) -> Any:
+def _drained(work: Generator[None, None, list[due.DuePlace]]) -> list[due.DuePlace]:
     while True:
         try:
             next(work)
@@ -191,7 +174,7 @@ def figures(verdicts: Sequence[Verdict]) -> dict[str, float]:
     expected = [verdict for verdict in verdicts if verdict.due]
     silent = [verdict for verdict in verdicts if not verdict.due]
     seconds = sorted(verdict.seconds for verdict in verdicts)
-    right, wrong = (sum(getattr(verdict, kind) for verdict in verdicts) for kind in ("right", "wrong"))
+    right, wrong = sum(verdict.right for verdict in verdicts), sum(verdict.wrong for verdict in verdicts)
     return {
         "due": len(expected),
         "right": right,

@@ -51,7 +51,7 @@ def cases(path: Path, mirrors: Path | None = None, every: int = 1) -> Iterator[C
         yield from (of_commit(json.loads(line)) for line in islice(lines, 0, None, every))
 
 
-def verdict(snapshot: Snapshot, candidate: Candidate, wanted: Sequence[TextEdit]) -> tuple[bool, bool]:
+def verdict(snapshot: Snapshot, candidate: Candidate | TextEdit, wanted: Sequence[TextEdit]) -> tuple[bool, bool]:
     """Right: a part of what the author changed on these lines, and nothing else. Without a text: these lines change."""
     first = snapshot.line_start(snapshot.line_of(candidate.start))
     end = snapshot.line_end(snapshot.line_of(max(candidate.end - 1, candidate.start)))

@@ -29,9 +29,10 @@ from msgspec.structs import replace
 from bench.harness.measures import machine
 from bench.next_edit.cases import Case, cases, verdict
 from mercury_engine import model_folders
-from mercury_engine.api import Engine, Opinions, Proposals, Regions, Rewrites
+from mercury_engine.api import Engine, EngineInfo, Opinions, Proposals, Regions, Rewrites
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
+from mercury_ls.code.history import History
 from mercury_ls.completion.budgets import USUAL_BAR
 from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
@@ -180,18 +181,27 @@ def assessed(
 def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQuestion:
     given, info = case.snapshot, engine.info() if engine else None
     snapshot = Document(given.uri, given.path, given.language, given.version, given.text).snapshot()
+    question = question_at(snapshot, case.offset, case.history, info, bar)
+    if info is None:
+        return question
+    return replace(question, places=info.places, judges=judges_in_time(info))
+
+
+def question_at(
+    snapshot: Snapshot, offset: int, history: History, info: EngineInfo | None, bar: float = USUAL_BAR
+) -> NextQuestion:
+    """With the default settings, of an engine that judges if it can, however slow it is."""
     return NextQuestion(
         snapshot=snapshot,
-        offset=case.offset,
-        history=case.history,
+        offset=offset,
+        history=history,
         related=Related(snapshot.uri, 0, 0.0),
         settings=SuggestSettings(),
         budget=ContextBudget(info.context_tokens, info.characters_per_token) if info else ContextBudget(),
         session="bench",
         bar=bar,
         rewrites=info is not None and info.rewrites,
-        places=info.places if info else 0,
-        judges=info is not None and judges_in_time(info),
+        judges=info is not None and info.judges,
     )
 
 
