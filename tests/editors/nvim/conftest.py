@@ -8,8 +8,9 @@ from tests.e2e.environment import home
 from tests.editors.models import SHIPPED
 from tests.editors.tools import found
 
-FACES = [("0.11", "own"), ("0.12", "own"), ("0.12", "native")]
-REPEATED = [("0.12", "own"), ("0.11", None)]
+FACES = [("0.11", "own"), ("0.12", "native")]
+"""Each version with the face that it has by default."""
+REPEATED = [("0.11", None)]
 """What the shipped model need not go through as well: it meets each editor and each face once."""
 WHATEVER_IS_SHOWN = {"test_beside.py", "test_keys.py", "test_quiet.py"}
 """Where it makes no difference which model has made a suggestion."""
