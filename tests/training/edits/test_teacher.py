@@ -122,6 +122,20 @@ def test_run_goes_on_where_it_was(folder, data, tmp_path):
         torch.testing.assert_close(weight, other.weights[name], atol=0, rtol=0)
 
 
+def test_mean_of_what_was_learned_is_kept_and_learning_goes_on_from_the_last(folder, data, tmp_path):
+    teacher = Teacher(folder, 4)
+    for _ in range(3):
+        teacher.update(examples(data, 2), rate=50)
+    before = {name: weight.detach().clone() for name, weight in teacher.weights.items()}
+    checkpoint.save(teacher, RunState(updates=3, steps=3), tmp_path)
+    for name, weight in teacher.weights.items():
+        torch.testing.assert_close(weight, before[name], atol=0, rtol=0)
+    checkpoint.attach(teacher, tmp_path / checkpoint.FACTORS_FILE)
+    kept, mean = (weights[frozen.LEARNED + frozen.SPECIAL] for weights in (teacher.weights, teacher.optimizer.mean))
+    torch.testing.assert_close(kept, mean, atol=1e-3, rtol=1e-3)
+    assert not torch.equal(kept, before[frozen.LEARNED + frozen.SPECIAL])
+
+
 def test_factors_are_few_bits_and_lead_to_nearly_the_same_model(folder, data, tmp_path):
     first, other = (Teacher(folder, 4) for _ in range(2))
     for _ in range(5):
@@ -129,7 +143,9 @@ def test_factors_are_few_bits_and_lead_to_nearly_the_same_model(folder, data, tm
     checkpoint.save(first, RunState(updates=5), tmp_path)
     start = tmp_path / checkpoint.FACTORS_FILE
     assert checkpoint.restore(other, tmp_path / "new", start).updates == 5
-    learned, again = hidden(first.model), hidden(other.model)
+    with first.averaged():
+        learned = hidden(first.model)
+    again = hidden(other.model)
     assert (again - learned).norm() < 0.05 * learned.norm()
 
 
@@ -141,9 +157,9 @@ def test_merged_model_reads_nearly_as_the_taught_one(folder, data, tmp_path):
     merge.merge(folder, tmp_path / checkpoint.FACTORS_FILE, tmp_path / "merged")
     merged, before = network.load(tmp_path / "merged", torch.float32), network.load(folder, torch.float32)
     assert merged.config.edits
-    distance = (hidden(merged) - hidden(teacher.model)).norm()
-    assert distance < 0.3 * (hidden(before) - hidden(teacher.model)).norm()
-    special = teacher.model.embedding.special.detach()
+    with teacher.averaged():
+        taught, special = hidden(teacher.model), teacher.model.embedding.special.detach().clone()
+    assert (hidden(merged) - taught).norm() < 0.3 * (hidden(before) - taught).norm()
     torch.testing.assert_close(merged.embedding.weight[: len(SPECIALS)].data, special, atol=1e-3, rtol=1e-3)
 
 

@@ -37,7 +37,8 @@ def save(teacher: Teacher, progress: RunState, out: Path) -> None:
     note = {PROGRESS: msgspec.json.encode(progress).decode()}
     weights = {name: weight.detach() for name, weight in teacher.weights.items()}
     _replace(weights | teacher.optimizer.state(), out / STATE_FILE, note)
-    _replace(_in_few_bits(frozen.factors(teacher.model)), out / FACTORS_FILE, note)
+    with teacher.averaged():
+        _replace(_in_few_bits(frozen.factors(teacher.model)), out / FACTORS_FILE, note)
 
 
 def restore(teacher: Teacher, out: Path, start: Path | None) -> RunState:

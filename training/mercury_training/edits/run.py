@@ -64,7 +64,9 @@ def run(options: argparse.Namespace) -> None:
     while not ending.asked and progress.updates < options.updates:
         began = time.monotonic()
         if progress.updates % EVALUATE_UPDATES == 0:
-            _log(out, {"update": progress.updates, "tokens": progress.tokens} | teacher.held_out(held_out))
+            with teacher.averaged():
+                losses = teacher.held_out(held_out)
+            _log(out, {"update": progress.updates, "tokens": progress.tokens} | losses)
             _draw(out)
         examples = [taught.numbered(progress.updates * ROWS + number) for number in range(ROWS)]
         loss, norm = teacher.update(examples, options.rate)

@@ -1,7 +1,8 @@
 """What a run teaches: the frozen model, the moments of what learns, and the loss."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -50,6 +51,22 @@ class Teacher:
         else:
             self.optimizer.skip()
         return loss, norm
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """With the running mean of what learns in its place: it is less noisy than the last weights, and what is judged
+        and kept."""
+        learning = {name: weight.detach().clone() for name, weight in self.weights.items()}
+        self._set(self.optimizer.mean)
+        try:
+            yield
+        finally:
+            self._set(learning)
+
+    @torch.no_grad()
+    def _set(self, values: Mapping[str, Tensor]) -> None:
+        for name, weight in self.weights.items():
+            weight.copy_(values[name])
 
     @torch.no_grad()
     def held_out(self, examples: Sequence[TaughtRow]) -> dict[str, float]:
