@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from mercury_engine.api import ChatReply, ChatRequest, Finish, Slot, ToolCall
+from mercury_engine.api import ChatReply, ChatRequest, Finish, Slot, Tool, ToolCall
 
 Says = Callable[[ChatRequest], str | tuple[ToolCall, ...] | None] | Mapping[str, str | tuple[ToolCall, ...]]
 
@@ -46,15 +46,23 @@ def _scripted(says: Says | None, request: ChatRequest) -> str | tuple[ToolCall, 
 
 def _called(request: ChatRequest) -> tuple[ToolCall, ...]:
     """The tool that must be called, or one that the user's last message names."""
-    choice, tools = request.tool_choice, request.tools
-    if choice == "none" or (choice == "auto" and request.messages[-1].role != "user"):
+    tool = next(iter(_callable_tools(request)), None)
+    if tool is None:
         return ()
-    if choice == "auto":
-        tools = [tool for tool in tools if tool.name in _last(request)]
-    elif choice != "required":
-        tools = [tool for tool in tools if tool.name == choice]
-    id = f"call_{len(request.messages)}"
-    return tuple(ToolCall(id, tool.name, _of_schema(tool.parameters)) for tool in tools[:1])
+    return (ToolCall(f"call_{len(request.messages)}", tool.name, _of_schema(tool.parameters)),)
+
+
+def _callable_tools(request: ChatRequest) -> Sequence[Tool]:
+    match request.tool_choice:
+        case "none":
+            return ()
+        case "required":
+            return request.tools
+        case "auto":
+            is_asked = request.messages[-1].role == "user"
+            return [tool for tool in request.tools if is_asked and tool.name in _last(request)]
+        case name:
+            return [tool for tool in request.tools if tool.name == name]
 
 
 def _last(request: ChatRequest) -> str:

@@ -1,6 +1,6 @@
 """Diagnostics of the editor's other language servers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -37,20 +37,23 @@ class Reports:
     def take(self, snapshot: Snapshot, diagnostics: tuple[FileDiagnostic, ...], mark: int) -> None:
         """`mark` is that of the history of edits."""
         self.version, self.diagnostics = snapshot.version, diagnostics
-        errors = dict.fromkeys(_error_in(snapshot, diagnostic) for diagnostic in filter(_is_error, diagnostics))
-        self._first_mark = mark if self._first_mark is None else self._first_mark
-        follow = mark > self._first_mark
-        new = self.new | {error: mark for error in errors if follow and error not in self._known}
+        errors = dict.fromkeys(_errors_in(snapshot, diagnostics))
+        if self._first_mark is None:
+            self._first_mark = mark
+        self.new = {error: since for error, since in self.new.items() if error in errors}
+        if mark > self._first_mark:
+            self.new |= dict.fromkeys(errors.keys() - self._known.keys(), mark)
         self._known = errors if len(self._known) > MOST_KNOWN else self._known | errors
-        self.new = {error: since for error, since in new.items() if error in errors}
 
     def fresh(self, snapshot: Snapshot, edits_since: Callable[[int], int]) -> tuple[FileDiagnostic, ...]:
         """The errors that came with the last edits, if they are known of this text."""
         if snapshot.version != self.version:
             return ()
-        new = {error for error, mark in self.new.items() if edits_since(mark) <= FRESH_EDITS}
-        errors = filter(_is_error, self.diagnostics if new else ())
-        return tuple(diagnostic for diagnostic in errors if _error_in(snapshot, diagnostic) in new)
+        fresh = {error for error, mark in self.new.items() if edits_since(mark) <= FRESH_EDITS}
+        if not fresh:
+            return ()
+        errors = filter(_is_error, self.diagnostics)
+        return tuple(diagnostic for diagnostic in errors if _error_in(snapshot, diagnostic) in fresh)
 
     def forget(self, snapshot: Snapshot, start: int) -> None:
         """The user has been at an error that starts there."""
@@ -60,6 +63,10 @@ class Reports:
 
 def _is_error(diagnostic: FileDiagnostic) -> bool:
     return diagnostic.severity == "error"
+
+
+def _errors_in(snapshot: Snapshot, diagnostics: Iterable[FileDiagnostic]) -> Iterator[_Error]:
+    return (_error_in(snapshot, diagnostic) for diagnostic in filter(_is_error, diagnostics))
 
 
 def _error_in(snapshot: Snapshot, diagnostic: FileDiagnostic) -> _Error:

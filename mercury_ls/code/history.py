@@ -518,13 +518,20 @@ def _mends_word(trace: _Trace, text: str, edit: TextEdit) -> bool:
     """True if the edit takes some letters out of a word typed since the last pause without restoring what stood before
     it."""
     typed, first, last = text[trace.start : trace.end], edit.start - trace.start, edit.end - trace.start
-    if edit.text or not 0 <= first < last <= len(typed) or not all(map(is_word, typed[first:last])):
+    is_inside = 0 <= first < last <= len(typed)
+    if edit.text or not is_inside or not all(map(is_word, typed[first:last])):
         return False
-    start = first - sum(1 for _ in takewhile(is_word, reversed(typed[:first])))
-    end = last + sum(1 for _ in takewhile(is_word, typed[last:]))
-    is_whole = not any(_within_word(text, trace.start + at) for at in (start, end))
-    is_new = typed[start:end] not in trace.stood and typed[:first] + typed[last:] != trace.stood
-    return is_whole and is_new and (start, end) != (first, last)
+    start, end = first - _length_of_word(reversed(typed[:first])), last + _length_of_word(typed[last:])
+    if (start, end) == (first, last):
+        return False
+    if _within_word(text, trace.start + start) or _within_word(text, trace.start + end):
+        return False
+    return typed[start:end] not in trace.stood and typed[:first] + typed[last:] != trace.stood
+
+
+def _length_of_word(characters: Iterable[str]) -> int:
+    """How many of the first characters are of one word."""
+    return sum(1 for _ in takewhile(is_word, characters))
 
 
 def _restores_removed(trace: _Trace, text: str, edit: TextEdit) -> bool:

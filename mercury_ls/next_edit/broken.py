@@ -6,6 +6,7 @@ answer = leading_to_left(question, undone, answer)      # what a rename or other
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,9 +44,10 @@ def candidates(question: NextQuestion) -> list[Candidate]:
     broken = _broken(question)
     if not broken or _is_writing(question) or _is_unfinished(question, broken):
         return []
-    elsewhere = [place for place in broken if _is_elsewhere(question, place)]
-    first_of_lines = {(place.snapshot.uri, place.line): place for place in reversed(elsewhere)}
-    return [_candidate(place, number) for number, place in enumerate(_ordered(question, [*first_of_lines.values()]))]
+    elsewhere = filter(partial(_is_elsewhere, question), reversed(broken))
+    first_of_lines = {(place.snapshot.uri, place.line): place for place in elsewhere}
+    ordered = _ordered(question, [*first_of_lines.values()])
+    return [_candidate(place, number) for number, place in enumerate(ordered)]
 
 
 def _broken(question: NextQuestion) -> list[_Broken]:

@@ -192,12 +192,13 @@ class NextQuestions:
     def _closed_paths(self, symbols: Sequence[Sought], near: Snapshot, importers: Callable[[], Importers]) -> list[str]:
         """Those that mention the file of a symbol as well come first: they may import it. Where files need an import to
         use it, those without one come last, and are left out if the whole project is known."""
-        closed, paths = self._closed_mentioning(symbols, near.path), {symbol.path for symbol in symbols}
+        closed = self._closed_mentioning(symbols, near.path)
         needs_import = family(near.path) in IMPORTING and not any(symbol.member for symbol in symbols)
         if not closed or not needs_import:
             return closed
+        paths = {symbol.path for symbol in symbols}
         seeing = frozenset[str]().union(*map(importers().seeing, paths))
-        is_fixture = FIXTURES in (PurePath(path).name for path in paths)
+        is_fixture = FIXTURES in {PurePath(path).name for path in paths}
         if self._files.workspace.gap() or is_fixture:
             return sorted(closed, key=lambda path: path not in seeing)
         return [path for path in closed if path in seeing]

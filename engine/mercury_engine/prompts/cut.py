@@ -72,20 +72,27 @@ class _IndentedBlock(Struct):
             return True
         if _indent(line) < self.base or self.is_closed:
             return False
-        start, word = line.lstrip()[:2], FIRST_WORD.match(line)[1]  # pyright: ignore[reportOptionalSubscript]
         if self.closes_with(line):
             return True
-        if start[0] in ")]}":
-            return False
-        return (
-            (self.has_block and (word in CONTINUING_WORDS or start[0] == ">"))
-            or (word == "where" and self.language == "rust")
-            or (start[0] == "{" and not self.previous.endswith((";", "}")))
-            or start[0] == "."
-            or self.is_preamble
-            or bool(UNFINISHED.search(self.previous))
-            or (not self.after_blank and (self.is_body or self.awaits_semicolon))
-        )
+        start = line.lstrip()[0]
+        return start not in ")]}" and (self._is_unfinished() or self._is_continued_by(line, start))
+
+    def _is_unfinished(self) -> bool:
+        """Whether what was written so far needs another line."""
+        if self.is_preamble or UNFINISHED.search(self.previous):
+            return True
+        return not self.after_blank and (self.is_body or self.awaits_semicolon)
+
+    def _is_continued_by(self, line: str, start: str) -> bool:
+        """Whether a line of the same indentation can only go on with what stands above it."""
+        if start == ".":
+            return True
+        if start == "{":
+            return not self.previous.endswith((";", "}"))
+        word = FIRST_WORD.match(line)[1]  # pyright: ignore[reportOptionalSubscript]
+        if word == "where" and self.language == "rust":
+            return True
+        return self.has_block and (word in CONTINUING_WORDS or start == ">")
 
     def closes_with(self, line: str) -> bool:
         words = CLOSING_WORDS.get(self.language, ())

@@ -151,7 +151,7 @@ def rewriting(
     old, restored = window.old, window_of(true).old
 
     def show(stream: StreamedText) -> Rewrites | None:
-        is_whole = stream.end == "stop" or any(end in stream.text for end in question.ends)
+        is_whole = question.is_whole(stream.text, stream.end == "stop")
         rejoined = None if is_whole else question.rejoined(stream.text, stream.least)
         if rejoined is None and not (is_whole or stream.end):
             return None

@@ -108,14 +108,19 @@ def _speaking(client: HttpClient, record: ModelRecord, seconds: float) -> Probed
     return replace(server, models=models)
 
 
+def _way_of_asking(server: ProbedServer, chosen: Served, record: ModelRecord) -> str:
+    """What says how a model is asked: the server, or the record."""
+    prompt = next((served.prompt for served in server.models if served.name == chosen.name), "")
+    return prompt or record.protocol or record.prompt
+
+
 def _chosen(client: HttpClient, server: ProbedServer, chosen: Served, record: ModelRecord) -> ProbedServer:
     """With what is known of the model once it is loaded, and whether it completes."""
     if server.protocol == "llama" and not chosen.context:
         server, chosen = _loaded(client, server, chosen)
     if protocol_named(server.protocol).shape == "raw":
         server = _with_tokens(client, server, chosen)
-    prompt = next((served.prompt for served in server.models if served.name == chosen.name), "")
-    if server.protocol == "llama" and not (prompt or record.protocol or record.prompt):
+    if server.protocol == "llama" and not _way_of_asking(server, chosen, record):
         server = replace(server, protocol="llama-infill")  # where nobody knows its prompts, llama-server may
     note = server.note or _completion_problem(client, server.protocol, chosen.name)
     return replace(server, completes=not note, note=note)

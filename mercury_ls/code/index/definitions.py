@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 from os.path import dirname, join
 from pathlib import PurePath
 
@@ -72,11 +72,15 @@ def declared(file: Snapshot, name: str) -> dict[tuple[int, int] | None, list[Nod
 def _space_of(file: Snapshot, declared: Node) -> tuple[int, int] | None:
     """The namespace in whose body something is declared, of a class in Java and Kotlin the class around; None is the
     file."""
-    item, is_type = declared.parent, Declaration(file, declared).type is not None
-    if symbols.category(declared, file) or (family(file.path) == "java" and not is_type):
+    if symbols.category(declared, file):
         return None
+    if family(file.path) == "java" and Declaration(file, declared).type is None:
+        return None
+    item = declared.parent
     around = innermost(item and item.parent, _spaces(file))
-    return scopes.range_of(file, around) if around is not None and not scopes.names_it(declared, around) else None
+    if around is None or scopes.names_it(declared, around):
+        return None
+    return scopes.range_of(file, around)
 
 
 def _spaces(file: Snapshot) -> frozenset[str]:
@@ -92,26 +96,41 @@ def declares_at_top(project: Project, file: Snapshot, name: str) -> bool:
 def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
     """What may declare what the name stands for at this place of its file."""
     local = scopes.binding_at(file, offset, (name,))
-    by_scope, node = declared(file, name), scopes.node_at(file, offset)
     if local is not None:
-        return by_scope.get(local.reach, [])
-    path, kinds = upward(file, node), _spaces(file)
-    spaces = (scopes.range_of(file, outer) for outer in path if outer.type in kinds)
-    nodes = by_scope.get(next((space for space in spaces if space in by_scope), None), [])
+        return declared(file, name).get(local.reach, [])
+    node = scopes.node_at(file, offset)
+    path = upward(file, node)
+    nodes = _in_innermost_space(file, name, path)
     if node is not None and node in nodes:
         return [node]
     if symbols.allows_bare_members(file):
         return nodes
-    inside = _evaluated(path) if family(file.path) == "python" else ()
-    bodies = (inner for inner, outer in pairwise(inside) if inner.type in scopes.FUNCTIONS or _has_body(outer, inner))
-    body = next(bodies, None)
+    body = _body_around(_evaluated(path)) if family(file.path) == "python" else None
     before = [node for node in nodes if (node.parent or node).end_byte <= file.byte(offset)]
-    in_type = [node for node in before if body and (owner := symbols.owner_of(node)) and owner == body.parent]
-    return in_type or [node for node in nodes if symbols.owner_of(node) is None]
+    members = _owned(before, body.parent) if body is not None else []
+    return members or _owned(nodes, None)
+
+
+def _in_innermost_space(file: Snapshot, name: str, path: Iterable[Node]) -> list[Node]:
+    """What declares the name in the innermost namespace on the path that declares it, else in the file."""
+    by_scope, kinds = declared(file, name), _spaces(file)
+    spaces = (scopes.range_of(file, outer) for outer in path if outer.type in kinds)
+    return by_scope.get(next((space for space in spaces if space in by_scope), None), [])
+
+
+def _body_around(path: Sequence[Node]) -> Node | None:
+    """The innermost function or body of a type on the path, which goes upwards."""
+    pairs = pairwise(path)
+    return next((inner for inner, outer in pairs if inner.type in scopes.FUNCTIONS or _has_body(outer, inner)), None)
 
 
 def _has_body(node: Node, body: Node) -> bool:
     return node.type in scopes.TYPES and part_of(node, "body") == body
+
+
+def _owned(nodes: Iterable[Node], owner: Node | None) -> list[Node]:
+    """Those that a type declares: the body of one in Python sees what it has declared by the bare name."""
+    return [node for node in nodes if symbols.owner_of(node) == owner]
 
 
 def _evaluated(path: Sequence[Node]) -> Sequence[Node]:
@@ -238,9 +257,10 @@ def _nodes_at(
         return []
     if renamed is None:
         return nodes
-    here, alike = scopes.node_at(file, offset), _alike(project, file, name, renamed)
-    is_renamed = here in nodes and here is not None and _may_be(renamed, file, here, True)
-    return [node for node in nodes if node.id in alike or (is_renamed and node == here)]
+    ids, here = _alike(project, file, name, renamed), scopes.node_at(file, offset)
+    if here is not None and here in nodes and _may_be(renamed, file, here, True):
+        ids = {*ids, here.id}
+    return [node for node in nodes if node.id in ids]
 
 
 def _imports_of(
@@ -420,24 +440,28 @@ def _is_private(definition: Declaration) -> bool:
 
 def _in_package(project: Project, file: Snapshot, name: str, renamed: Renamed | None) -> Meaning:
     """What other files of the package declare, which need no import in Go, Java and Kotlin."""
-    if family(file.path) in traits.SCATTERED_PACKAGES:
+    language = family(file.path)
+    if language in traits.SCATTERED_PACKAGES:
         return _in_scattered_package(project, file, package_of(file), name, renamed, 1)
     if renamed is not None and renamed.name == name and project.share_a_package(file, renamed.definition.file):
         return Meaning((renamed.definition,))
-    if family(file.path) == "go":
+    if language == "go":
         files = project.beside(file.path, name)
         return _among(files and [other for other in files if project.share_a_package(other, file)], name)
-    is_java = family(file.path) == "java" and PurePath(file.path).stem != name
-    return _in_java_package(project, file, name) if is_java else NOTHING
+    if language == "java" and PurePath(file.path).stem != name:
+        return _in_java_package(project, file, name)
+    return NOTHING
 
 
 def _in_java_package(project: Project, file: Snapshot, name: str) -> Meaning:
     """What the file of this name in the package declares, which is beside this one or near it."""
-    beside = str(PurePath(file.path).with_name(f"{name}.java"))
-    paths = (beside, *(path for path in project.near if PurePath(path).name == f"{name}.java"))
-    sources = (project.file(path) for path in paths if project.exists(path))
-    in_package = (source for source in sources if source is not None and project.share_a_package(source, file))
-    return _among([*islice(in_package, 1)], name)
+    name_of_file = f"{name}.java"
+    beside = str(PurePath(file.path).with_name(name_of_file))
+    for path in (beside, *(path for path in project.near if PurePath(path).name == name_of_file)):
+        source = project.file(path) if project.exists(path) else None
+        if source is not None and project.share_a_package(source, file):
+            return _among([source], name)
+    return _among([], name)
 
 
 def _among(files: Iterable[Snapshot] | None, name: str) -> Meaning:
@@ -480,11 +504,14 @@ def declaring_type(file: Snapshot, node: Node) -> Node | None:
 def spelled(imports: Iterable[Imported], parts: list[str], mark: str) -> Iterator[str]:
     """The modules that the imports give for the path."""
     named_imports = [imported for imported in imports if imported.name != "*" and not imported.is_passed_on]
-    if mark == "::":
-        matching = [imported for imported in named_imports if imported.alias == parts[0]]
-        paths = [mark.join([imported.module, imported.name, *parts[1:]]).removeprefix(mark) for imported in matching]
-        return iter(paths or [mark.join(parts)])
-    return _spelled_with_dots(named_imports, parts)
+    return _spelled_with_colons(named_imports, parts) if mark == "::" else _spelled_with_dots(named_imports, parts)
+
+
+def _spelled_with_colons(named_imports: Iterable[Imported], parts: list[str]) -> Iterator[str]:
+    first, *rest = parts
+    matching = (imported for imported in named_imports if imported.alias == first)
+    paths = ["::".join([imported.module, imported.name, *rest]).removeprefix("::") for imported in matching]
+    return iter(paths or ["::".join(parts)])
 
 
 def _spelled_with_dots(imports: Iterable[Imported], parts: list[str]) -> Iterator[str]:

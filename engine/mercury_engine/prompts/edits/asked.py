@@ -53,9 +53,10 @@ class EditPrompt(Struct, frozen=True):
 
     def read(self, text: str, finished: bool) -> Taken:
         """The window's whole new text."""
-        if not finished and not any(end in text for end in self.ends):
-            return CUT
-        return self._with(self.take(text))
+        return self._with(self.take(text)) if self.is_whole(text, finished) else CUT
+
+    def is_whole(self, text: str, finished: bool) -> bool:
+        return finished or any(end in text for end in self.ends)
 
     def rejoined(self, text: str, least: int = REJOINED_LINES) -> str | None:
         """The same for an answer that is still being written, once it has changed something and then repeats at least

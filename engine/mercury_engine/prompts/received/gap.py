@@ -1,6 +1,7 @@
 """The gap in a prompt that has the tokens of a fill-in-the-middle model."""
 
 import re
+from collections.abc import Iterator
 
 from mercury_engine.api import Snippet
 from mercury_engine.prompts.dialects import DIALECTS, Dialect
@@ -11,10 +12,17 @@ ALSO = {"deepseek": "<｜fim▁end｜>{suffix}<｜fim▁begin｜>{prefix}<｜fim
 """Orders of the same tokens that programs send, though the models were not trained with them: this is JetBrains'."""
 
 
+def _matches(prompt: str) -> Iterator[tuple[Dialect, tuple[str, str, str]]]:
+    """The dialects in which there is a gap, and what stands in its places."""
+    for dialect in DIALECTS:
+        for order in filter(None, (dialect.alone, ALSO.get(dialect.name))):
+            if parts := _parts(order, prompt):
+                yield dialect, parts
+
+
 def gap_in(prompt: str) -> ReceivedGap | None:
     """By the dialect of which the prompt has the most tokens: several have the same ones around a gap."""
-    orders = [(each, order) for each in DIALECTS for order in (each.alone, ALSO.get(each.name)) if order]
-    matches = [(dialect, parts) for dialect, order in orders if (parts := _parts(order, prompt))]
+    matches = [*_matches(prompt)]
     if not matches:
         return None
     dialect, (head, prefix, suffix) = max(matches, key=lambda match: sum(token in prompt for token in match[0].tokens))

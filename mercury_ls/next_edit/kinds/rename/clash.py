@@ -113,22 +113,32 @@ def _mixes(rule: Rename, home: Snapshot, own: Binding | None, at: int, node: Nod
     declared = scopes.binding(home, node)
     if declared is None:
         return own is not None and own.start <= at < own.end and not scopes.declares(node)
-    if own is not None and declared.reach == own.reach:
-        return True
     start, end = declared.reach
-    reach = (0, len(home.text)) if own is None else own.reach
-    uses = (use for use in scopes.mentions(home, rule.before) if start <= use < end and reach[0] <= use < reach[1])
+    if own is not None:
+        if declared.reach == own.reach:
+            return True
+        start, end = max(start, own.reach[0]), min(end, own.reach[1])
+    uses = (use for use in scopes.mentions(home, rule.before) if start <= use < end)
     return any(_is_use(rule, home, use) for use in uses)
 
 
 def _is_declared_beside(renamed: Node, home: Snapshot, node: Node, file: Snapshot) -> bool:
     """Whether both are declared in one scope that cannot hold them by one name."""
-    scope, is_alike = _scope_of(home, renamed), symbols.category(renamed, home) == symbols.category(node, file)
-    if scope is None or not is_alike or scope != _scope_of(file, node):
+    scope = _scope_of(home, renamed)
+    if scope is None or scope != _scope_of(file, node):
         return False
-    if (in_import(renamed) and in_import(node)) or _are_alternatives(renamed, node):
+    if symbols.category(renamed, home) != symbols.category(node, file):
         return False
-    return not _spaces(renamed, home).isdisjoint(_spaces(node, file)) and not _are_overloads(renamed, node, home)
+    if _spaces(renamed, home).isdisjoint(_spaces(node, file)):
+        return False
+    return not _may_share_a_name(renamed, home, node)
+
+
+def _may_share_a_name(renamed: Node, home: Snapshot, node: Node) -> bool:
+    """Whether two of one scope may: imports, overloads, and what is declared in the branches of a condition."""
+    if in_import(renamed) and in_import(node):
+        return True
+    return _are_alternatives(renamed, node) or _are_overloads(renamed, node, home)
 
 
 def _scope_of(file: Snapshot, node: Node) -> tuple[str, str, int] | None:
@@ -166,9 +176,11 @@ def _spaces(node: Node, file: Snapshot) -> set[str]:
         return {""}
     if language == "rust" and parent.type == "field_declaration":
         return {"field"}
-    if parent.type in scopes.IMPORTED or (language == "javascript" and VALUES_TOO.search(parent.type)):
+    if parent.type in scopes.IMPORTED:
         return {"type", "value"}
-    is_type = parent.type in scopes.TYPES or parent.type in ("mod_item", "type_item")
+    if language == "javascript" and VALUES_TOO.search(parent.type):
+        return {"type", "value"}
+    is_type = parent.type in scopes.TYPES | {"mod_item", "type_item"}
     return {"type" if is_type and scopes.names_it(node, parent) else "value"}
 
 

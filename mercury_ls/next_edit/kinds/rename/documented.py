@@ -137,11 +137,17 @@ def _is_in_brackets(before: str, after: str) -> bool:
 
 def _is_subject(uses: Uses, number: int, before: str) -> bool:
     """Whether the documentation of the symbol begins with its name, as that of Go has to."""
-    file, declared = uses.snapshot, uses.symbol.node
-    if declared is None or before.strip() != "//" or (number and file.line(number - 1).lstrip().startswith("//")):
+    declared = uses.symbol.node
+    if declared is None or before.strip() != "//":
         return False
-    between = range(number, min(declared.start_point.row, number + HIGHEST))
-    return bool(between) and all(file.line(row).lstrip().startswith("//") for row in between)
+    if number and _is_comment(uses.snapshot, number - 1):
+        return False
+    rows = range(number, min(declared.start_point.row, number + HIGHEST))
+    return bool(rows) and all(_is_comment(uses.snapshot, row) for row in rows)
+
+
+def _is_comment(file: Snapshot, row: int) -> bool:
+    return file.line(row).lstrip().startswith("//")
 
 
 def _fenced(file: Snapshot, number: int) -> list[str]:
