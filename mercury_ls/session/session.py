@@ -24,6 +24,7 @@ from mercury_ls.session.gate import Gate
 from mercury_ls.session.generations import CHANGED, Generation, Generations
 from mercury_ls.session.idle import Idle
 from mercury_ls.session.next_edits import NextEdits
+from mercury_ls.session.on_screen import OnScreen
 from mercury_ls.session.open_files import OpenFiles, PrivacyRules
 from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.session.questions import Questions
@@ -69,10 +70,9 @@ class Session:
         self.decisions: deque[str] = deque(maxlen=64)
         """The last lines of the log in which users look up why nothing was suggested."""
         self.roots: Sequence[str] = ()
-        self._last_change = ("", 0)
         self.on_growth: Callable[[str], None] | None = None
         """Called when there is more than the client of this document was told; None if it would not ask again."""
-        self._on_screen: Generation | None = None
+        self.on_screen = OnScreen(self.files, self.tally)
         self._following: asyncio.Future[None] | None = None
         self._forgotten = 0
 
@@ -91,7 +91,7 @@ class Session:
         what was learned about the user."""
         self.questions.adopt(settings)
         self.generations.clear()
-        self._on_screen = None
+        self.on_screen.generation = None
         self.stats.enabled = settings.record.counts
         self.files.adopt(privacy, workspace)
         self.questions.names.forget()
@@ -123,7 +123,7 @@ class Session:
         self.idle.active.set()
         typed = self.files.change(uri, version, changes, encoding, self.next_edits.standing.makes)
         if typed is not None:
-            self._last_change = uri, typed
+            self.on_screen.typed(uri, typed)
             self._follow_text(self.files.documents[uri].snapshot(), self.files.cursor(uri))
 
     def close(self, uri: str) -> None:
@@ -131,8 +131,7 @@ class Session:
         self.files.close(uri)
         self.questions.names.forget(uri)
         self.generations.leave(uri)
-        if self._on_screen and self._on_screen.question.snapshot.uri == uri:
-            self._on_screen = None
+        self.on_screen.leave(uri)
 
     def lose(self, uri: str, reason: str) -> None:
         self.close(uri)
@@ -141,7 +140,7 @@ class Session:
     def branch_switched(self) -> None:
         self.files.branch_switched()
         self.generations.clear()
-        self._on_screen = None
+        self.on_screen.generation = None
         self.next_edits.standing.drop()
 
     # Suggestions
@@ -158,7 +157,7 @@ class Session:
             return
         place = RequestPlace.of(request, self.files.documents[request.uri])
         self.questions.names.want(place.snapshot, place.offset)
-        self._follow_shown(place.snapshot, place.offset)
+        self.on_screen.follow(place.snapshot, place.offset)
         generation, source = self.generations.fitting(place.snapshot, place.offset, request.invoked), "type-through"
         answer, patience = None, Patience(request.invoked, grows=self.on_growth is not None)
         while answer is None:
@@ -247,12 +246,13 @@ class Session:
 
     def _still_standing(self, place: RequestPlace) -> tuple[Generation, Answer] | None:
         """What is left of the suggestion on the screen, for who insists on more and gets nothing."""
-        answer = self._answer_of(self._on_screen, replace(place, invoked=False)) if self._on_screen else None
-        return (self._on_screen, answer) if self._on_screen and answer and answer.offers else None
+        standing = self.on_screen.generation
+        answer = self._answer_of(standing, replace(place, invoked=False)) if standing else None
+        return (standing, answer) if standing and answer and answer.offers else None
 
     def _is_late_scrap(self, generation: Generation, remainder: Offer, current: Snapshot, cursor: int) -> bool:
         """Whether hardly anything is left of an answer that was never on the screen."""
-        is_new = generation is not self._on_screen and not generation.is_about(current, cursor)
+        is_new = generation is not self.on_screen.generation and not generation.is_about(current, cursor)
         return is_new and is_scrap(remainder.edit.text, current.text[:cursor])
 
     def _offered(self, generation: Generation, remainder: Offer, place: RequestPlace) -> Answer:
@@ -287,8 +287,8 @@ class Session:
         uri = generation.question.snapshot.uri
         with generation.awaited():
             while True:
-                latest = generation.answer
-                if latest.offer and not latest.offer.edit.text.endswith(shown_text) and generation is self._on_screen:
+                latest, is_shown = generation.answer, generation is self.on_screen.generation
+                if is_shown and latest.offer and not latest.offer.edit.text.endswith(shown_text):
                     shown_text = latest.offer.edit.text
                     self._tell_growth(uri)
                 if generation.is_over:
@@ -302,7 +302,7 @@ class Session:
         offer = generation.answer.offer
         base, document = generation.question.snapshot, self.files.documents.get(uri)
         is_left = document and generation.remainder(document.snapshot(), self.files.cursor(uri))
-        if generation is self._on_screen and offer and is_left and self.questions.budgets.writes_ahead:
+        if generation is self.on_screen.generation and offer and is_left and self.questions.budgets.writes_ahead:
             edit = offer.edit
             accepted_text, offset = base.changed(edit), edit.start + len(edit.text)
             if self.generations.fitting(accepted_text, offset, invoked=False) is None:
@@ -334,8 +334,8 @@ class Session:
 
     async def written(self) -> None:
         """Returns once all of what is on the screen is written."""
-        if self._on_screen is not None:
-            await self._on_screen.end()
+        if (generation := self.on_screen.generation) is not None:
+            await generation.end()
 
     def _is_still_at(self, place: RequestPlace) -> bool:
         return place.is_current and self.files.documents.get(place.snapshot.uri) is place.document
@@ -363,7 +363,7 @@ class Session:
 
     def _show(self, generation: Generation, offers: Sequence[Offer]) -> None:
         """It is what the user sees from now on."""
-        self._on_screen = generation
+        self.on_screen.generation = generation
         self._follow(self._follow_written(generation, offers[0].edit.text))
 
     def _follow(self, work: Coroutine[None, None, None]) -> None:
@@ -372,19 +372,6 @@ class Session:
             self._following.cancel()
         self._following = asyncio.ensure_future(work)
 
-    def _follow_shown(self, snapshot: Snapshot, offset: int) -> None:
-        """What became of the suggestion on the screen, if the user has typed something else or all of it."""
-        generation = self._on_screen
-        if generation is None or generation.question.snapshot.uri != snapshot.uri:
-            return
-        remainder = generation.remainder(snapshot, offset)
-        if remainder is None:
-            self._on_screen = None
-            self.tally.passed_over(generation.id)
-        elif not remainder.edits and generation.is_over:
-            self._on_screen = None
-            self.tally.typed_through(generation.id)
-
     def _decided(self, request: InlineRequest, answer: Answer, began: float) -> Answer:
         answer = replace(answer, final=True)
         self.questions.tell(answer)
@@ -392,9 +379,7 @@ class Session:
         milliseconds = self._note(request.uri, request.offset, outcome, began)
         self.recorder.answered(request, answer, milliseconds)
         if answer.offer:
-            self.tally.answered(answer.offer.id)
-            if self.tally.is_shown(answer.offer.id):
-                self.files.aftermath.shown(answer.offer.id)
+            self.on_screen.answered(answer.offer)
         return answer
 
     def _note_next_edit(self, uri: str, offset: int, outcome: str, began: float) -> None:
@@ -438,50 +423,23 @@ class Session:
 
     def shown(self, id: str) -> None:
         """The client reports that the user sees it."""
-        self.tally.shown(id)
-        self.files.aftermath.shown(id)
+        self.on_screen.shown(id)
 
     def accepted(self, id: str, edits: int | None = None) -> None:
         """`edits` is how many of the edits of an offer were made, if the client lets its user leave some out."""
         if edits == 0:
             self.rejected(id)
-        elif self.next_edits.accepted(id, edits):
+        elif self.next_edits.accepted(id, edits) or self.on_screen.accepted(id):
             self.recorder.accepted(id)
-        elif self._accepted(id):
-            self._drop(id)
 
     def partially_accepted(self, id: str, length: int) -> None:
         """Taking some words of a suggestion accepts it, and the rest stays on offer."""
-        self._accepted(id, length)
-
-    def _accepted(self, id: str, length: int | None = None) -> bool:
-        """Whether this is the first that is heard of it."""
-        self.files.aftermath.accepted(id, length)
-        if not self.tally.accepted(id, self._just_inserted(id)):
-            return False
-        self.recorder.accepted(id, length)
-        return True
-
-    def _just_inserted(self, id: str) -> int:
-        """How many characters accepting a suggestion has just inserted: what the user typed of it does not count."""
-        offer, (uri, typed) = self._offer_on_screen(id), self._last_change
-        if offer is None:
-            return typed
-        is_made = uri == offer.edit.uri and self.files.documents[uri].text != offer.base[uri].text
-        return min(typed, len(offer.edit.text)) if is_made else len(offer.edit.text)
-
-    def _offer_on_screen(self, id: str) -> Offer | None:
-        return self._on_screen.answer.offer if self._on_screen and self._on_screen.id == id else None
+        if self.on_screen.accepted(id, length):
+            self.recorder.accepted(id, length)
 
     def rejected(self, id: str) -> None:
         if not self.next_edits.rejected(id):
-            if not self.tally.rejected(id):
+            if not self.on_screen.rejected(id):
                 return
-            self.files.aftermath.dismissed(id)
             self.generations.refuse(id)
-            self._drop(id)
         self.recorder.rejected(id)
-
-    def _drop(self, id: str) -> None:
-        if self._on_screen and self._on_screen.id == id:
-            self._on_screen = None
