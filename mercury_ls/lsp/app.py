@@ -1,8 +1,10 @@
 """What the language server answers: every request, notification and command, registered in one place."""
 
+from functools import partial
+
 from lsprotocol import types as lsp
 
-from mercury_ls.lsp import inline, next_edit, status
+from mercury_ls.lsp import inline, next_edit, notebooks, status
 from mercury_ls.lsp.protocol import DidFocusParams, StatusParams
 from mercury_ls.lsp.server import COPILOT_ACCEPT, Server, path_of
 from mercury_ls.session.wiring import Wiring
@@ -21,9 +23,9 @@ def create_server(wiring: Wiring) -> Server:
     replace(lsp.TEXT_DOCUMENT_DID_OPEN, server.did_open)
     replace(lsp.TEXT_DOCUMENT_DID_CHANGE, server.did_change)
     replace(lsp.TEXT_DOCUMENT_DID_CLOSE, server.did_close)
-    replace(lsp.NOTEBOOK_DOCUMENT_DID_OPEN, server.notebook_did_open)
-    replace(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE, server.notebook_did_change)
-    replace(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE, server.notebook_did_close)
+    replace(lsp.NOTEBOOK_DOCUMENT_DID_OPEN, partial(notebooks.did_open, server))
+    replace(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE, partial(notebooks.did_change, server))
+    replace(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE, partial(notebooks.did_close, server))
     replace(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, server.did_change_folders)
     server.feature(lsp.INITIALIZE)(initialize)
     server.feature(lsp.INITIALIZED)(initialized)

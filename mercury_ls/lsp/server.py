@@ -5,15 +5,12 @@ import contextlib
 import logging
 import os
 import re
-import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from concurrent.futures import Future
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from lsprotocol import types as lsp
 from msgspec.structs import replace
-from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 from pygls.uris import to_fs_path
@@ -25,6 +22,7 @@ from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.offers import Answer
 from mercury_ls.link.wire import Status
 from mercury_ls.lsp.names import EditorAnalyser
+from mercury_ls.lsp.progress import Progress
 from mercury_ls.lsp.protocol import LspProtocol, PlaceParams, Position, json_object
 from mercury_ls.names.known import NamesRequest
 from mercury_ls.session.session import Session
@@ -36,8 +34,6 @@ log = logging.getLogger(__name__)
 
 NOTEBOOKS = lsp.NotebookDocumentSyncOptions(notebook_selector=[lsp.NotebookDocumentFilterWithNotebook(notebook="*")])
 COPILOT_ACCEPT = "github.copilot.didAcceptCompletionItem"
-LOADING = "mercury-loading"
-WORK_SHOWN_SECONDS = 0.3
 SUPERSEDED = Answer(silence="a newer request took its place")
 ENCODINGS: dict[str, Encoding] = {"utf-8": "utf-8", "utf-32": "utf-32"}
 """What a client may choose instead of UTF-16."""
@@ -64,7 +60,7 @@ class Server(LanguageServer):
         self.accept_command = "mercury.didAccept"
         self._latest: dict[tuple[str, str], asyncio.Task[Answer]] = {}
         self._tasks: set[asyncio.Task[object]] = set()
-        self._shows_loading = False
+        self.work_shown = Progress(self)
         self._reported: tuple[SettingsProblem, ...] = ()
         self._was_ready = False
         self._explained: set[str] = set()
@@ -153,7 +149,7 @@ class Server(LanguageServer):
         self.started.open(uri, path_of(uri), language, version, text, cell)
 
     def did_change(self, params: lsp.DidChangeTextDocumentParams) -> None:
-        changes = [_change_of(change) for change in params.content_changes]
+        changes = [change_of(change) for change in params.content_changes]
         document = params.text_document
         self.started.change(document.uri, document.version, changes, self.encoding)
 
@@ -164,33 +160,6 @@ class Server(LanguageServer):
         """A message about this document could not be read."""
         if self.session is not None:
             self.session.lose(uri, reason)
-
-    def notebook_did_open(self, params: lsp.DidOpenNotebookDocumentParams) -> None:
-        notebook = params.notebook_document
-        self.started.files.notebooks[notebook.uri] = [cell.document for cell in notebook.cells]
-        for cell in params.cell_text_documents:
-            self.opened(cell.uri, cell.language_id, cell.version, cell.text)
-
-    def notebook_did_change(self, params: lsp.DidChangeNotebookDocumentParams) -> None:
-        cells = params.change.cells
-        if cells is None:
-            return
-        if structure := cells.structure:
-            order = self.started.files.notebooks.setdefault(params.notebook_document.uri, [])
-            array = structure.array
-            order[array.start : array.start + array.delete_count] = [c.document for c in array.cells or []]
-            for closed in structure.did_close or []:
-                self.started.close(closed.uri)
-            for cell in structure.did_open or []:
-                self.opened(cell.uri, cell.language_id, cell.version, cell.text)
-        for content in cells.text_content or []:
-            changes = [_change_of(change) for change in content.changes]
-            self.started.change(content.document.uri, content.document.version, changes, self.encoding)
-
-    def notebook_did_close(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
-        self.started.files.notebooks.pop(params.notebook_document.uri, None)
-        for cell in params.cell_text_documents:
-            self.started.close(cell.uri)
 
     def did_change_folders(self, params: lsp.DidChangeWorkspaceFoldersParams) -> None:
         removed = {path_of(folder.uri) for folder in params.event.removed}
@@ -253,7 +222,7 @@ class Server(LanguageServer):
             self.protocol.notify("didChangeStatus", _copilot_status(status))
         if self.knows_mercury:
             self.protocol.notify("mercury/didChangeStatus", status_fields(status))
-        self.keep(self.show_loading(status))
+        self.keep(self.work_shown.loading(status, lambda: self.started.engine.status))
         self.explain(status)
         if status.state == "ready" and status.info and status.info.model != self._remarked:
             self._remarked = status.info.model
@@ -283,46 +252,13 @@ class Server(LanguageServer):
         """A client that asks again gets more of what it shows."""
         self.protocol.notify("mercury/didGrow", {"uri": uri})
 
-    async def showing_work(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
+    def showing_work(self, work: Callable[[], Awaitable[Answer]]) -> Awaitable[Answer]:
         """Does the work, and lets the client show that something is done if it takes longer than a moment."""
-        task = asyncio.ensure_future(work())
-        try:
-            await asyncio.wait([task], timeout=WORK_SHOWN_SECONDS)
-            if task.done():
-                return await task
-            info = self.started.engine.status.info
-            async with self.progressing(f"mercury: asking {info.model}" if info else "mercury: waiting for the engine"):
-                return await task
-        finally:
-            task.cancel()
+        return self.work_shown.during_work(work(), self._asking)
 
-    @contextlib.asynccontextmanager
-    async def progressing(self, title: str) -> AsyncGenerator[Callable[[str], None]]:
-        """Work that the client may show, from its beginning to its end; what is yielded reports a line on it."""
-        token = uuid.uuid4().hex
-
-        def report(line: str) -> None:
-            if token in self.shown_progress:
-                self.work_done_progress.report(token, lsp.WorkDoneProgressReport(message=one_line(line)))
-
-        window = self.protocol.client_capabilities.window
-        if window and window.work_done_progress:
-            with contextlib.suppress(JsonRpcException):
-                await self.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(token))
-            self.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title=one_line(title)))
-        try:
-            yield report
-        finally:
-            self.end_progress(token)
-
-    @property
-    def shown_progress(self) -> dict[int | str, Future[None]]:
-        """What the client shows of work in progress, by its token."""
-        return cast("dict[int | str, Future[None]]", self.work_done_progress.tokens)  # pyright: ignore[reportUnknownMemberType]
-
-    def end_progress(self, token: str, message: str | None = None) -> None:
-        if self.shown_progress.pop(token, None):
-            self.work_done_progress.end(token, lsp.WorkDoneProgressEnd(message=message and one_line(message)))
+    def _asking(self) -> str:
+        info = self.started.engine.status.info
+        return f"mercury: asking {info.model}" if info else "mercury: waiting for the engine"
 
     def explain(self, status: Status) -> None:
         """Once, what a client that knows of no engine would not show: that there is none, or not the one wanted."""
@@ -333,25 +269,6 @@ class Server(LanguageServer):
             return
         self._explained.add(status.detail)
         self.show(lsp.MessageType.Warning, status.detail)
-
-    async def show_loading(self, status: Status) -> None:
-        window = self.protocol.client_capabilities.window
-        if not (window and window.work_done_progress):
-            return
-        progress = self.work_done_progress
-        if status.state == "loading" and not self._shows_loading:
-            self._shows_loading = True
-            await self.window_work_done_progress_create_async(lsp.WorkDoneProgressCreateParams(LOADING))
-            progress.begin(LOADING, lsp.WorkDoneProgressBegin(title="mercury: loading the model"))
-            status = self.started.engine.status  # it may be ready before the client has agreed to a progress
-        if LOADING not in self.shown_progress:
-            return
-        if status.state == "loading":
-            percentage = round(status.progress * 100) if status.progress is not None else None
-            progress.report(LOADING, lsp.WorkDoneProgressReport(percentage=percentage))
-        else:
-            self.end_progress(LOADING, status.detail or status.state)
-            self._shows_loading = False
 
     async def pulled_settings(self) -> dict[str, Any]:
         workspace = self.protocol.client_capabilities.workspace
@@ -402,21 +319,9 @@ class Server(LanguageServer):
         super().window_show_message(lsp.ShowMessageParams(params.type, one_line(params.message)))
 
     def compare_plugin(self) -> None:
-        """A plugin that is older than the server would not say so: whichever is newer knows what has changed. One that
-        only tells its version in the options compares nothing itself."""
-        version = self.of_mercury.get("version", self.plugin_version)
-        if is_older(__version__, self.plugin_version):
-            self.show(
-                lsp.MessageType.Warning,
-                f"this server is {__version__}, and the editor's plugin {self.plugin_version}: update the server, or "
-                "take the plugin that came with it, where `mercury-ls editor` says",
-            )
-        if isinstance(version, str) and is_older(version, __version__):
-            self.show(
-                lsp.MessageType.Warning,
-                f"the editor's plugin is {version}, and this server {__version__}: update the plugin, or take the one "
-                "that came with the server, where `mercury-ls editor` says",
-            )
+        """A plugin that is older than the server would not say so: whichever is newer knows what has changed."""
+        for difference in _differences(self.plugin_version, self.of_mercury.get("version", self.plugin_version)):
+            self.show(lsp.MessageType.Warning, difference)
 
     async def watch_files(self) -> None:
         """Ask to be told about changed files: definitions, ignore rules, settings and branches follow them."""
@@ -452,7 +357,7 @@ def _copilot_status(status: Status) -> dict[str, Any]:
     return {"busy": busy, "message": one_line(status.detail), "kind": kind}
 
 
-def _change_of(change: lsp.TextDocumentContentChangeEvent) -> Change:
+def change_of(change: lsp.TextDocumentContentChangeEvent) -> Change:
     if isinstance(change, lsp.TextDocumentContentChangeWholeDocument):
         return None, change.text
     span = change.range
@@ -465,6 +370,20 @@ def _roots_of(params: lsp.InitializeParams) -> list[str]:
     if params.root_uri:
         return [path_of(params.root_uri)]
     return [params.root_path] if params.root_path else []
+
+
+def _differences(in_options: str, version: object) -> Iterator[str]:
+    """What to say of a plugin of another version. One that only tells it in the options compares nothing itself."""
+    if is_older(__version__, in_options):
+        yield (
+            f"this server is {__version__}, and the editor's plugin {in_options}: update the server, or take the "
+            "plugin that came with it, where `mercury-ls editor` says"
+        )
+    if isinstance(version, str) and is_older(version, __version__):
+        yield (
+            f"the editor's plugin is {version}, and this server {__version__}: update the plugin, or take the one "
+            "that came with the server, where `mercury-ls editor` says"
+        )
 
 
 VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.|\Z)")

@@ -108,7 +108,7 @@ class AgreeingClient(Client):
             self.server.engine_changed(self.engine.status)
             await self.request("mercury/status", {})
             await self.request("workspace/executeCommand", {"command": "mercury.status"})
-        async with self.server.progressing(f"TITLE {self.said}") as report:
+        async with self.server.work_shown.during(f"TITLE {self.said}") as report:
             report(f"REPORT {self.said}")
         await self.request(f"METHOD {self.said}", {})
         self.server.report_server_error(ValueError(f"FAILURE {self.said}"), FeatureNotificationError)

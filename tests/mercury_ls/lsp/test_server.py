@@ -19,6 +19,7 @@ from mercury_engine.api import EngineInfo
 from mercury_engine.fake import FakeEngine
 from mercury_ls import __version__
 from mercury_ls.link.client import Status
+from mercury_ls.lsp import progress as progress_module
 from mercury_ls.lsp import server as server_module
 from mercury_ls.lsp.app import create_server
 from mercury_ls.lsp.transport import OversizedError
@@ -733,7 +734,7 @@ async def test_growth_is_told_to_clients_that_ask_again(client, grows):
 
 @pytest.mark.parametrize(("kind", "is_shown"), [(1, True), (2, False)])
 async def test_work_on_an_explicit_request_is_shown_while_it_takes_long(client, monkeypatch, kind, is_shown):
-    monkeypatch.setattr(server_module, "WORK_SHOWN_SECONDS", 0.0)
+    monkeypatch.setattr(progress_module, "WORK_SHOWN_SECONDS", 0.0)
     go_on = threading.Event()
     client.model.pause = lambda step: go_on.wait(10)
     await client.initialize({**INLINE, "window": {"workDoneProgress": True}})
