@@ -673,33 +673,48 @@ def calls_left(
     cannot be judged, the classes that override the function or inherit the constructor, and where the function itself
     uses what it is no longer given; its note is empty if there are none. What cannot be judged, and such a use, is
     worth going to only after the last edit."""
-    unclear: list[str] = []
-    worth: list[tuple[Snapshot, int]] = []
-    declaring: dict[str, list[str]] = {OVERRIDING: [], INHERITING: []}
-    needing: dict[str, list[str]] = {}
+    doubt = f"cannot be judged, as {rule.doubt}" if rule.doubt else "cannot be judged"
+    notes = _Notes(home, {}, {doubt: [], OVERRIDING: [], INHERITING: []})
     for file in files:
         left = yield from project.in_turns(partial(_left_in, rule, home, file, project))
-        offered = {_call_around(left.calls, at) for uri, at in places_offered if uri == file.uri}
-        for judged in sorted(left.calls, key=lambda judged: judged.call.start):
-            for name in () if judged.call in offered else judged.missing:
-                needing.setdefault(name, []).append(named_from(home, file, judged.call.named_at))
-                worth.append((file, judged.call.named_at))
-        at_calls = (judged.call.named_at for judged in left.calls if judged.place is None)
-        in_doubt = sorted({*at_calls, *left.unread})
-        unclear += map(partial(named_from, home, file), in_doubt)
-        worth += [] if rule.age else [(file, at) for at in in_doubt]
+        for name, at in _needed(left, {at for uri, at in places_offered if uri == file.uri}):
+            notes.add(notes.needs, f"needs an argument for {in_label(name)}", file, at, is_worth=True)
+        for at in left.in_doubt:
+            notes.add(notes.others, doubt, file, at, is_worth=not rule.age)
         for what, places in left.declaring.items():
-            declaring[what] += map(partial(named_from, home, file), places)
+            for at in places:
+                notes.add(notes.others, what, file, at, is_worth=False)
         yield
-    needs = {f"needs an argument for {in_label(name)}": places for name, places in needing.items()}
-    doubt = f"cannot be judged, as {rule.doubt}" if rule.doubt else "cannot be judged"
-    used: dict[str, list[str]] = {}
     for at, name in _still_used(rule, home):
-        worth += [] if rule.age else [(home, at)]
-        used.setdefault(f"{in_label(name)} is still used", []).append(named_from(home, home, at))
-    notes = {**needs, doubt: unclear, **declaring, **used}
-    note = "; ".join(f"{what}: {listed_places(places)}" for what, places in notes.items() if places)
-    return Left(note, tuple(dict.fromkeys(worth)))
+        notes.add(notes.others, f"{in_label(name)} is still used", home, at, is_worth=not rule.age)
+    return notes.left
+
+
+class _Notes(Struct):
+    """Places by what is to be said of them, and those that are worth going to."""
+
+    home: Snapshot
+    needs: dict[str, list[str]]
+    others: dict[str, list[str]]
+    worth: dict[tuple[Snapshot, int], None] = {}
+
+    def add(self, notes: dict[str, list[str]], what: str, file: Snapshot, at: int, *, is_worth: bool) -> None:
+        notes.setdefault(what, []).append(named_from(self.home, file, at))
+        if is_worth:
+            self.worth[file, at] = None
+
+    @property
+    def left(self) -> Left:
+        said = (f"{what}: {listed_places(places)}" for what, places in (self.needs | self.others).items() if places)
+        return Left("; ".join(said), tuple(self.worth))
+
+
+def _needed(left: "_Left", offered: Set[int]) -> Iterator[tuple[str, int]]:
+    """The arguments that calls need, but for those of the offer, and where."""
+    calls_offered = {_call_around(left.calls, at) for at in offered}
+    for judged in sorted(left.calls, key=lambda judged: judged.call.start):
+        if judged.call not in calls_offered:
+            yield from ((name, judged.call.named_at) for name in judged.missing)
 
 
 class _Left(Struct, frozen=True):
@@ -708,6 +723,11 @@ class _Left(Struct, frozen=True):
     calls: list[JudgedCall]
     unread: list[int]
     declaring: dict[str, list[int]]
+
+    @property
+    def in_doubt(self) -> list[int]:
+        at_calls = {judged.call.named_at for judged in self.calls if judged.place is None}
+        return sorted(at_calls.union(self.unread))
 
 
 def _left_in(rule: Signature, home: Snapshot, file: Snapshot, project: Project) -> _Left:

@@ -1,7 +1,7 @@
 """What a rename leaves undone: places that may refer to the renamed symbol, where nothing says so for certain."""
 
 import re
-from collections.abc import Generator, Iterable, Set
+from collections.abc import Generator, Iterable, Mapping, Set
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path, PurePath
@@ -135,41 +135,90 @@ def _unjudged(
     rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
 ) -> Generator[None, None, tuple[Places, Places]]:
     """As many as a user may want to see, and one more if there are more; and where their files have the new name."""
-    symbol, places, taken = _seen_elsewhere(rule, home), Places(), Places()
+    symbol = _seen_elsewhere(rule, home)
     if symbol is None:
-        return places, taken
-    known = {file.path: file for file in files}
-    is_only = symbol.owner is not None and rule.before not in ATTRIBUTES
-    far: Places = []
-    for path in dict.fromkeys((*known, *islice(project.mentioning(rule.before, home.path), MOST_FILES))):
-        file = known.get(path) or project.file(path)
-        if file is None or (path not in known and not _may_hold(file, symbol, rule.before)):
-            continue
-        uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
-        does_see = _gets_fixture(file, symbol, home) or project.sees(file, uses.home)
-        if not does_see and not is_only and not _may_hold(file, symbol, rule.before):
-            continue
+        return [], []
+    search = _Search(rule, symbol, home, {file.path: file for file in files}, project, places_offered)
+    for path in dict.fromkeys((*search.files, *islice(project.mentioning(rule.before, home.path), MOST_FILES))):
+        file = search.file(path)
+        if file is not None:
+            yield from search.look_into(file)
+            yield
+        if len(search.places) > MOST_PLACES:
+            return search.places, search.taken
+    return search.places + (search.far if search.is_only else []), search.taken
+
+
+class _Search:
+    """What is known of places in doubt, one file after the other. `is_only` as long as no other declaration has the
+    name: then `far` are places of files that do not see the symbol."""
+
+    def __init__(
+        self,
+        rule: Rename,
+        symbol: Symbol,
+        home: Snapshot,
+        files: Mapping[str, Snapshot],
+        project: Project,
+        places_offered: Set[tuple[str, int]],
+    ) -> None:
+        self.files = files
+        self.is_only = symbol.owner is not None and rule.before not in ATTRIBUTES
+        self.places: Places = []
+        self.taken: Places = []
+        self.far: Places = []
+        self._rule, self._symbol, self._home, self._project = rule, symbol, home, project
+        self._places_offered = places_offered
+
+    def file(self, path: str) -> Snapshot | None:
+        """The file if it may have a place in doubt; those of the offer may."""
+        if path in self.files:
+            return self.files[path]
+        file = self._project.file(path)
+        return file if file is not None and self._may_hold(file) else None
+
+    def look_into(self, file: Snapshot) -> Generator[None, None, None]:
+        uses = uses_in_family(self._rule.before, self._rule.after, self._symbol, self._home, file, self._project)
+        does_see = _gets_fixture(file, self._symbol, self._home) or self._project.sees(file, uses.home)
+        if not does_see and not self.is_only and not self._may_hold(file):
+            return
+        for at in islice(scopes.mentions(file, self._rule.before), MOST_MENTIONS):
+            yield from self._look_at(uses, at, does_see=does_see)
+            if len(self.places) > MOST_PLACES:
+                return
+        has_places = bool(self.places) and self.places[-1][0] is file
+        if has_places and self._symbol.module_level and uses.taken_at is not None:
+            self.taken.append((file, uses.taken_at))
+
+    def _look_at(self, uses: Uses, at: int, *, does_see: bool) -> Generator[None, None, None]:
+        self.is_only = self.is_only and (yield from self._may_be_only(uses, at))
+        if (uses.snapshot.uri, at) in self._places_offered:
+            return
         is_open = is_in_doubt if does_see else _is_path_in_string
-        # A file that does not have the name of the type is counted by no other note where it is not part of the offer.
-        is_unread = symbol.owner is not None and type_name(symbol.owner) not in file.text
-        for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
-            certain = partial(uses.is_certain, at)
-            is_only = is_only and ((yield from project.in_turns(certain)) or not _is_another_declaration(uses, at))
-            if (file.uri, at) in places_offered:
-                continue
-            if not (yield from project.in_turns(partial(is_open, uses, at))):
-                may_be_far = is_only and not does_see and len(far) < MOST_PLACES
-                is_far = may_be_far and (yield from project.in_turns(partial(is_in_doubt, uses, at)))
-                far += [(file, at)] if is_far else []
-                continue
-            if path in known or is_unread or not (yield from project.in_turns(certain)):
-                places.append((file, at))
-                if len(places) > MOST_PLACES:
-                    return places, taken
-        if places and places[-1][0] is file and symbol.module_level and uses.taken_at is not None:
-            taken.append((file, uses.taken_at))
-        yield
-    return (places + far if is_only else places), taken
+        if (yield from self._project.in_turns(partial(is_open, uses, at))):
+            if (yield from self._counts(uses, at)):
+                self.places.append((uses.snapshot, at))
+        elif self.is_only and not does_see:
+            yield from self._look_far(uses, at)
+
+    def _may_be_only(self, uses: Uses, at: int) -> Generator[None, None, bool]:
+        is_certain = yield from self._project.in_turns(partial(uses.is_certain, at))
+        return is_certain or not _is_another_declaration(uses, at)
+
+    def _look_far(self, uses: Uses, at: int) -> Generator[None, None, None]:
+        if len(self.far) < MOST_PLACES and (yield from self._project.in_turns(partial(is_in_doubt, uses, at))):
+            self.far.append((uses.snapshot, at))
+
+    def _counts(self, uses: Uses, at: int) -> Generator[None, None, bool]:
+        """A certain place of a file that is not part of the offer is counted by another note; not so if the file does
+        not have the name of the type."""
+        owner, file = self._symbol.owner, uses.snapshot
+        if file.path in self.files or (owner is not None and type_name(owner) not in file.text):
+            return True
+        return not (yield from self._project.in_turns(partial(uses.is_certain, at)))
+
+    def _may_hold(self, file: Snapshot) -> bool:
+        return _may_hold(file, self._symbol, self._rule.before)
 
 
 def _seen_elsewhere(rule: Rename, home: Snapshot) -> Symbol | None:
@@ -259,29 +308,40 @@ def _path_in(content: str, uses: Uses) -> str | None:
 
 def _is_keyword_in_doubt(uses: Uses, node: Node) -> bool:
     """Whether it is a keyword of a call that may give a value to the parameter that was renamed."""
-    called = symbols.function_of_keyword(node)
-    if called is not None and symbols.last_name(called) == "partial":
-        given = part_of(called.parent, "arguments")
-        called = given.named_children[0] if given is not None else None
+    called = _function_of_keyword(node)
     last = symbols.name_of_callee(called)
-    function, declared = text_of(last), uses.symbol.node
+    declared = uses.symbol.node
     if called is None or last is None or declared is None:
         return False
-    owner = symbols.enclosing(declared)
-    if owner is not None and uses.symbol.function == type_name(owner) != function:
-        # It is a constructor's, which classes that derive from this one may inherit or call.
-        kin, file = Kinship(uses.symbol.function, owner, uses.home, uses.project), uses.snapshot
-        around = symbols.enclosing(node)
-        if around is not None and _is_of_class_around(function, called):
-            return kin.may_derive(file, around)
-        is_held = _is_variable(uses, called) and kin.of_object(file, called) is not OTHER
-        may_be_class = kin.of_class(file, function, uses.offset_of(called)) is not OTHER
-        return is_held or may_be_class or _is_alias(uses, called, last)
-    if uses.function is None or function != uses.symbol.function:
+    owner, name = symbols.enclosing(declared), text_of(last)
+    if owner is not None and uses.symbol.function == type_name(owner) != name:
+        return _may_construct(uses, node, called, last, owner)
+    if uses.function is None or name != uses.symbol.function:
         return _is_alias(uses, called, last)
     at = uses.offset_of(last)
     is_open = uses.function.is_certain(at) or is_in_doubt(uses.function, at)
     return is_open or _is_variable(uses, called) or _is_alias(uses, called, last)
+
+
+def _function_of_keyword(node: Node) -> Node | None:
+    """What is called with it, by `partial` in the end."""
+    called = symbols.function_of_keyword(node)
+    if called is None or symbols.last_name(called) != "partial":
+        return called
+    given = part_of(called.parent, "arguments")
+    return given.named_children[0] if given is not None else None
+
+
+def _may_construct(uses: Uses, node: Node, called: Node, last: Node, owner: Node) -> bool:
+    """Whether the keyword may be one of a constructor's, which classes that derive from its own inherit or call."""
+    kin, file, name = Kinship(uses.symbol.function, owner, uses.home, uses.project), uses.snapshot, text_of(last)
+    around = symbols.enclosing(node)
+    if around is not None and _is_of_class_around(name, called):
+        return kin.may_derive(file, around)
+    if kin.of_class(file, name, uses.offset_of(called)) is not OTHER:
+        return True
+    is_held = _is_variable(uses, called) and kin.of_object(file, called) is not OTHER
+    return is_held or _is_alias(uses, called, last)
 
 
 def _is_of_class_around(function: str, called: Node) -> bool:
@@ -331,27 +391,39 @@ def _is_named_by_string(uses: Uses, node: Node) -> bool:
     around = literal.parent if literal is not None else None
     if literal is None or around is None or literal.named_children[0].type == "interpolation":
         return False
-    language, is_whole = family(uses.snapshot.path), content == uses.name
-    if language == "python" and owner is None and any(outer.type == "type" for outer in outward(around)):
+    is_python = family(uses.snapshot.path) == "python"
+    if is_python and owner is None and any(outer.type == "type" for outer in outward(around)):
         return True
     if (path := _path_in(content, uses)) is not None:
         return owner is None or path.split(".")[-1] == type_name(owner)
-    if not is_whole:
+    if content != uses.name:
         return False
     listing = innermost(around, ("assignment", "augmented_assignment"))
     if LISTING.fullmatch(text_of(part_of(listing, "left"))):
         return around.type in ("list", "tuple", "set")
     if around.type in ("arguments", "argument_list"):
-        called = symbols.last_name(part_of(around.parent, "function"))
-        return called in REFLECTIVE or (owner is None and language == "python" and called not in {*SAYING, uses.name})
+        return _takes_names(uses, around, is_python=is_python)
     if owner is not None and around.type == "subscript":
         return symbols.last_name(around.child_by_field_name("value")) == type_name(owner)  # an enumeration's member
-    if uses.kin is None or language != "javascript":
+    return _is_key_of_object(uses, around)
+
+
+def _takes_names(uses: Uses, arguments: Node, *, is_python: bool) -> bool:
+    """Whether a function that is called with these may look up the name that it is given."""
+    called = symbols.last_name(part_of(arguments.parent, "function"))
+    if called in REFLECTIVE:
+        return True
+    return is_python and uses.symbol.owner is None and called not in {*SAYING, uses.name}
+
+
+def _is_key_of_object(uses: Uses, around: Node) -> bool:
+    """Whether JavaScript finds a member by it: `row["name"]`, `Pick<Row, "name">`."""
+    if uses.kin is None or family(uses.snapshot.path) != "javascript":
         return False
     if around.type == "subscript_expression":
         whose = around.child_by_field_name("object")
         return whose is not None and uses.kin.of_object(uses.snapshot, whose) is not OTHER
     listed = around.parent if around.type == "literal_type" else None
-    return listed is not None and (
-        listed.type != "type_arguments" or uses.kin.of_annotation(uses.snapshot, listed) is not OTHER
-    )
+    if listed is None:
+        return False
+    return listed.type != "type_arguments" or uses.kin.of_annotation(uses.snapshot, listed) is not OTHER
