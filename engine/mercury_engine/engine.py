@@ -1,7 +1,7 @@
 """The engine: lays requests out, reuses cached prefixes, and answers with growing drafts."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
 from itertools import count, product
 from pathlib import Path
@@ -20,23 +20,21 @@ from mercury_engine.decode.denoise import GapDecoder, GapDecoding
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.ending import indentation
 from mercury_engine.decode.frames import Frames, slots_of
+from mercury_engine.decode.layouts import Layouts
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.opinion import Opinion, read_history
 from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.revising import Revising, places
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
-from mercury_engine.decode.sessions import EngineSession, Layout, PastAnswer, Place, Places, SessionPool
+from mercury_engine.decode.sessions import EngineSession, PastAnswer, Place, SessionPool
 from mercury_engine.decode.work import logged
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_gpu, opened_with, weight_bytes
 from mercury_engine.tokens.layout import (
-    Budget,
     LayoutRow,
     filled_text,
-    lay_out,
     pieces,
-    shorter_budget,
     until_end,
 )
 from mercury_engine.tokens.prefix import Prefix
@@ -99,7 +97,6 @@ class MercuryEngine(Engine):
         self._clock = clock
         self._weights = weights
         self._presentation = presentation or Presentation(tokenizer, calibration or Calibration(), bar)
-        self._places = Places()
         self._sessions = SessionPool(runtime.cache, IDLE_MEMORY if on_cpu(runtime) else memory, memory)
         self._batcher = ForwardBatcher(runtime)
         meter = CostMeter(runtime, clock=clock)
@@ -117,6 +114,7 @@ class MercuryEngine(Engine):
             decode=decode,
             pace=pace or ReadingPace(costs, clock),
         )
+        self._layouts = Layouts(tokenizer, runtime.config.context, self._decoder.pace, self._sessions)
 
     def fill(self, gap: Gap) -> Generator[Draft]:
         return logged("completion", self.report, self._filled(gap))
@@ -128,8 +126,8 @@ class MercuryEngine(Engine):
         return logged("rewrite", self.report, self._rewritten(regions))
 
     def _filled(self, gap: Gap) -> Generator[Draft]:
-        place = self._place(gap)
-        row = self._laid_out(place, gap)
+        place = self._layouts.place(gap)
+        row = self._layouts.row(place, gap)
         unread = self._sessions.unread(row.ids)
         self.report.asked(len(row.ids), unread)
         self.report.reads(pieces(row.ids, len(row.ids) - unread, len(row.ids)))
@@ -156,9 +154,7 @@ class MercuryEngine(Engine):
         self._first_line_ms = _first_line_ms(self._decoder.costs)
 
     def _read_ahead(self, gap: Gap) -> Generator[None]:
-        place = self._place(gap)
-        rows = [self._ahead(place, gap, budget) for budget in self._budgets()]
-        for row in rows[:1] if self._is_quick(rows[0]) else reversed(rows):
+        for row in self._layouts.rows_ahead(gap):
             session = self._sessions.open(gap.session, row.ids)
             yield from run_unbatched(self._decoder.runtime, self._prefill(session, row))
 
@@ -276,46 +272,6 @@ class MercuryEngine(Engine):
             cached = session.cache.length
             self._sessions.trim()
             yield
-
-    def _place(self, gap: Gap) -> Place:
-        return self._places.open(gap.session, (gap.root, gap.path))
-
-    def _budgets(self) -> tuple[Budget, ...]:
-        """Of the rows that a gap may have, the longest first."""
-        context = self._decoder.runtime.config.context
-        return tuple(shorter_budget(context, length) for length in self._decoder.pace.prompts(context))
-
-    def _laid_out(self, place: Place, gap: Gap) -> LayoutRow:
-        """The gap with the frozen edits, and no more than is read quickly."""
-        candidates = self._candidates(place, gap)
-        row = next(candidates)
-        while not self._is_quick(row) and (shorter := next(candidates, None)):
-            row = shorter
-        return row
-
-    def _candidates(self, place: Place, gap: Gap) -> Iterator[LayoutRow]:
-        """The rows that a gap may have, the longest and newest first."""
-        for budget in self._budgets():
-            layouts = place.usable(gap, budget) or [place.keep(self._layout(gap, budget))]
-            yield from (self._row(gap, layout) for layout in layouts)
-
-    def _ahead(self, place: Place, gap: Gap, budget: Budget) -> LayoutRow:
-        """The row to encode while nobody waits."""
-        usable, fresh = place.usable(gap, budget), self._layout(gap, budget)
-        row = self._row(gap, fresh)
-        if usable and not (self._is_quick(row) or usable[0].is_outdated(gap)):
-            return self._row(gap, usable[0])
-        place.keep(fresh)
-        return row
-
-    def _layout(self, gap: Gap, budget: Budget) -> Layout:
-        return Layout.of(self._decoder.tokenizer, gap, budget)
-
-    def _row(self, gap: Gap, layout: Layout) -> LayoutRow:
-        return lay_out(self._decoder.tokenizer, gap, layout.frozen, layout.budget)
-
-    def _is_quick(self, row: LayoutRow) -> bool:
-        return self._decoder.pace.is_quick(self._sessions.unread(row.ids))
 
     def _has_time(self, deadline_ms: float | None, started: float) -> bool:
         """True if one more forward fits before the deadline."""
