@@ -1,15 +1,20 @@
 """Where an edit that was made once is about its own place: a decision, a number in a sentence, a word of a language."""
 
 import re
+from difflib import SequenceMatcher
 
 from mercury_ls.code import syntax
 from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
-from mercury_ls.next_edit.places import Place
+from mercury_ls.next_edit.examples import PieceRule
+from mercury_ls.next_edit.places import Place, sides
 from mercury_ls.next_edit.rule import Rule
 
 SHORT_WORD = 2
+PLAIN_WORD = re.compile(r"[A-Z]?[a-z]+")
+SPELLED_ALIKE = 0.75
+"""How alike two words are of which one is the other without its mistake, or in another form."""
 TRUTHS = frozenset({"false", "true"})
 NUMBERS = re.compile(r"[\d.]+(?:\0[\d.]+)*")
 STRING = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
@@ -32,7 +37,9 @@ def is_about_its_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     if _removes_from_another(rule, place, snapshot) or _reorders_another(before, after, place, snapshot):
         return True
     if syntax.inside(snapshot, place.start) is not None:
-        return _is_about_its_sentence(before, after, snapshot, place.start)
+        return _is_about_its_sentence(before, after, snapshot, place.start) or _is_in_another_sentence(
+            rule, place, snapshot
+        )
     if _is_keyword_for_name(before, after):
         return True
     head = snapshot.text[snapshot.line_start(snapshot.line_of(place.start)) : place.start]
@@ -44,6 +51,17 @@ def _is_about_its_sentence(before: str, after: str, snapshot: Snapshot, offset: 
     if (is_other_word and len(before) <= SHORT_WORD) or "\n" in before + after:
         return True
     return _are_numbers(before, after) and is_prose(snapshot, offset)
+
+
+def _is_in_another_sentence(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+    """Whether a word became one that means something else, and stands between other words here."""
+    before, after = rule.before, rule.after
+    if not isinstance(rule, PieceRule) or not (PLAIN_WORD.fullmatch(before) and PLAIN_WORD.fullmatch(after)):
+        return False
+    if before.lower() == after.lower() or SequenceMatcher(None, before, after).ratio() >= SPELLED_ALIKE:
+        return False
+    left, right = sides(snapshot, place.start, place.end)
+    return [*rule.left[-1:]] != left[-1:] or [*rule.right[:1]] != right[:1]
 
 
 def _are_numbers(before: str, after: str) -> bool:
