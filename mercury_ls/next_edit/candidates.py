@@ -16,6 +16,7 @@ from mercury_ls.next_edit import ranking
 from mercury_ls.next_edit.alternatives import doubles_alternative
 from mercury_ls.next_edit.features import Surroundings, features_of, foreign_names, ranges_of_locals
 from mercury_ls.next_edit.kinds import kind_of
+from mercury_ls.next_edit.kinds.imports import unknown_names
 from mercury_ls.next_edit.kinds.rename.clash import clash
 from mercury_ls.next_edit.kinds.rename.declared import where_declared
 from mercury_ls.next_edit.kinds.rename.rule import Rename
@@ -189,6 +190,9 @@ def _following(
         if is_elsewhere and not rule.known_as:
             continue
         home = homes.get(rule.path)
+        writes_unknown = home and rule.copies_code and rule.count == 1 and partial(unknown_names, rule, home, project)
+        if writes_unknown and (yield from _in_turns(project, writes_unknown)):
+            continue
         places = yield from _in_turns(project, partial(_places_of, rule, snapshot, home, project, situation))
         touched = lines_typed if rule.is_of_lines else typed
         free = _untouched(places, (*touched, *accepted), rule.since)

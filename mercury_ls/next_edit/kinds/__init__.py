@@ -14,6 +14,7 @@ from mercury_ls.next_edit.kinds import (
     arguments,
     clone,
     delete,
+    imports,
     rename,
     replace,
     signatures,
@@ -53,6 +54,7 @@ KINDS: dict[str, Kind[Never]] = {
     "parameter": signatures,
     "clone": clone,
     "delete": delete,
+    "import": imports,
     "align": align,
     "trim": trim,
 }

@@ -14,6 +14,7 @@ LEARNED = {
     "parameter": ("def get(url): ...\n", "def get(url, timeout): ...\n"),
     "clone": ("x = load(a)\n", "x = read(b, 1)\n"),
     "delete": ("    check(a)\n", ""),
+    "import": ("x = 1\n", "x = fetch(1)\n"),
     "align": ("a: 1\n", "a:   1\n"),
     "trim": ("x = 1  \n", "x = 1\n"),
 }
