@@ -15,6 +15,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project
 from mercury_ls.code.symbols import type_name
+from mercury_ls.next_edit.kinds.quotes import MessageChange
 from mercury_ls.next_edit.kinds.rename.declared import is_declared, renamed_symbol, where_declared
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.signatures import Signature, changed_signatures, names_of_calls
@@ -85,6 +86,12 @@ def sought_calls(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[S
     """The functions of whose parameters the edits ask other arguments."""
     signatures = changed_signatures(homes.values(), edits)
     return _distinct(_sought_call(signature, homes[signature.path]) for signature in signatures)
+
+
+def sought_quotes(edits: Sequence[Edit]) -> list[Sought]:
+    """The messages that the latest edit changed, by words of which whatever quotes one has some."""
+    quotes = (rule for rule in rules(edits[-LATEST:]) if isinstance(rule, MessageChange) and rule.age == 0)
+    return _distinct(Sought(names, quote.path) for quote in quotes for names in quote.names)
 
 
 def _distinct(symbols: Iterable[Sought]) -> list[Sought]:

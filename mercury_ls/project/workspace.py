@@ -245,12 +245,19 @@ class Workspace:
         """The same of files that are never read, as they are not UTF-8."""
         return [path for path in self._with_names(name_sets, near) if not self._files[path].is_utf8]
 
+    def quoting(self, word_sets: Iterable[frozenset[str]], near: str) -> list[str]:
+        """The files of any language that contain all words of one of these sets, nearest first."""
+        return [path for path in self._with_words(word_sets, near) if self._files[path].is_utf8]
+
     def _with_names(self, name_sets: Iterable[frozenset[str]], near: str) -> list[str]:
-        family, holding = _family_of(near), set[str]()
-        for names in name_sets:
-            holding |= frozenset.intersection(*(self._with_word(crc32(name.encode())) for name in names))
-        paths = [path for path in holding if path != near and _family_of(path) == family]
-        return sorted(paths, key=lambda path: (_distance_between(path, near), path))
+        family = _family_of(near)
+        return [path for path in self._with_words(name_sets, near) if _family_of(path) == family]
+
+    def _with_words(self, word_sets: Iterable[frozenset[str]], near: str) -> list[str]:
+        holding = set[str]()
+        for words in word_sets:
+            holding |= frozenset.intersection(*(self._with_word(crc32(word.encode())) for word in words))
+        return sorted(holding - {near}, key=lambda path: (_distance_between(path, near), path))
 
     def _with_word(self, word: int) -> frozenset[str]:
         """The files that contain a name of this checksum; one question asks for it several times."""
@@ -348,8 +355,8 @@ class Workspace:
         self._choose(files)
 
     def _choose(self, files: dict[str, tuple[int, int]]) -> None:
-        chosen = heapq.nsmallest(self._most, files, key=lambda path: (-files[path][0], path))
-        self._left_out += len(files) - len(chosen)
+        chosen = heapq.nsmallest(self._most, files, key=lambda path: (_is_prose(path), -files[path][0], path))
+        self._left_out += sum(not _is_prose(path) for path in files.keys() - set(chosen))
         gone = self._files.keys() - set(chosen)
         for path in gone:
             self._forget(path)
@@ -359,7 +366,7 @@ class Workspace:
 
     def _admitted(self, path: str) -> tuple[int, int] | None:
         """Its modification time and size if the file may be read and is worth reading."""
-        stamp = _stamp_of(path) if _is_source(path) else None
+        stamp = _stamp_of(path) if _is_source(path) or _is_prose(path) else None
         if stamp is None or not 0 < stamp[1] <= LARGEST_FILE or self._privacy.why_hidden(path):
             return None
         return stamp
@@ -478,6 +485,11 @@ def _is_source(path: str) -> bool:
     language = languages.find("", path)
     is_code = language is not None and bool(language.definitions)
     return is_code and not GENERATED_NAME.fullmatch(os.path.basename(path))
+
+
+def _is_prose(path: str) -> bool:
+    """True if the name is that of documentation, which may quote source files."""
+    return path.endswith(languages.MARKDOWN.extensions)
 
 
 def _is_handwritten(text: str) -> bool:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import PurePath
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from mercury_ls.next_edit.kinds.rename.unjudged import listed_places
 from mercury_ls.next_edit.kinds.rename.uses import knows_imports
 from mercury_ls.next_edit.places import path_from
 from mercury_ls.next_edit.question import NextQuestion
-from mercury_ls.next_edit.renamed import Sought, may_use, renamed_symbols, sought, sought_calls
+from mercury_ls.next_edit.renamed import Sought, may_use, renamed_symbols, sought, sought_calls, sought_quotes
 from mercury_ls.session.open_files import OpenFiles, closed_file
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.requests import ANYONE, Asker, NextEditRequest
@@ -37,6 +38,8 @@ FOLDER_MODULES = frozenset({"__init__", "index", "mod"})
 """Files that import statements name by their folder."""
 MOST_USING = 256
 """Files that are not open and may use what was renamed, or call the function whose parameters were edited."""
+MOST_QUOTING = 48
+"""Files that are not open and have words of a message."""
 MOST_WITH_MEMBERS = 48
 """Further ones that have the name of a member, but not that of its type."""
 
@@ -106,7 +109,7 @@ class NextQuestions:
         """Whether other files may know what the edits changed."""
         edits = self.edits
         homes = {document.path: document.snapshot() for document in self._files.documents.values()}
-        return bool(renamed_symbols(edits) or sought(edits, homes) or sought_calls(edits, homes))
+        return any((renamed_symbols(edits), sought(edits, homes), sought_calls(edits, homes), sought_quotes(edits)))
 
     def about(self, request: NextEditRequest, fresh: int = 0) -> tuple[NextQuestion, str]:
         """The question, and what a rename would leave undone. What follows from the last `fresh` edits comes first."""
@@ -157,11 +160,11 @@ class NextQuestions:
         edits = self.edits
         neighbours = self._neighbours(snapshot, edits)
         homes = {file.path: file for file in (snapshot, *neighbours)}
-        renamed, called = sought(edits, homes), sought_calls(edits, homes)
+        renamed, called, quoted = sought(edits, homes), sought_calls(edits, homes), sought_quotes(edits)
         known = frozenset(name for symbol in (*renamed, *called) for name in symbol.names)
         used = [Sought(frozenset({name}), edits[-1].path) for name in renamed_symbols(edits) if name not in known]
         near = {file.uri for file in (snapshot, *neighbours)}
-        open_files = (*neighbours, *self._open_mentioning([*renamed, *called], near))
+        open_files = (*neighbours, *self._open_mentioning([*renamed, *called, *quoted], near))
         knows = knows_imports(snapshot)
         paths, paths_of_calls = (self._closed_paths(symbols, snapshot, importers) for symbols in (renamed, called))
         most = MOST_USING if knows else MOST_CLOSED
@@ -172,6 +175,7 @@ class NextQuestions:
         closed |= dict.fromkeys(self._read(paths_of_calls[:most], called))
         members = [*([] if asker.renamer else renamed), *called] if knows else []
         closed |= dict.fromkeys(self._with_members(members, snapshot, {*paths, *paths_of_calls}, importers))
+        closed |= dict.fromkeys(self._quoting(quoted, snapshot))
         closed |= dict.fromkeys(self._read(self._closed_paths(used, snapshot, importers)[:MOST_CLOSED], used))
         return (*open_files, *(closed if asker.closed else ())), "; ".join(dict.fromkeys(filter(None, notes)))
 
@@ -214,6 +218,14 @@ class NextQuestions:
         """Those of the closed files that may use one of these symbols by their text."""
         for path in paths:
             if (text := self._files.workspace.text(path)) and _may_use_any(text, symbols):
+                yield closed_file(path, text, self._files.workspace.tried)
+
+    def _quoting(self, messages: Sequence[Sought], near: Snapshot) -> Iterator[Snapshot]:
+        """Closed files in any language that may quote one of these messages: tests, documentation."""
+        open_paths = {document.path for document in self._files.documents.values()}
+        paths = self._files.workspace.quoting([message.names for message in messages], near.path)
+        for path in islice((path for path in paths if path not in open_paths), MOST_QUOTING):
+            if text := self._files.workspace.text(path):
                 yield closed_file(path, text, self._files.workspace.tried)
 
     def _with_members(

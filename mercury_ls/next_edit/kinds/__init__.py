@@ -15,6 +15,7 @@ from mercury_ls.next_edit.kinds import (
     clone,
     delete,
     imports,
+    quotes,
     rename,
     replace,
     signatures,
@@ -55,6 +56,7 @@ KINDS: dict[str, Kind[Never]] = {
     "clone": clone,
     "delete": delete,
     "import": imports,
+    "quote": quotes,
     "align": align,
     "trim": trim,
 }

@@ -55,7 +55,7 @@ class Import(Rule, frozen=True, kw_only=True):
     is_rare = True
 
 
-class Source(Struct, frozen=True):
+class NeededImport(Struct, frozen=True):
     """Where a name is taken from: a module as it is written in the file that lacks it, `path` where that is a file of
     the project; `name` is as in `Imported`."""
 
@@ -118,7 +118,7 @@ def _is_use(node: Node, home: Snapshot, offset: int) -> bool:
     return may_be_imported and syntax.inside(home, offset) is None
 
 
-def _sources(name: str, home: Snapshot, project: Project) -> Iterator[Source]:
+def _sources(name: str, home: Snapshot, project: Project) -> Iterator[NeededImport]:
     """The same name may be known from several files; the nearest that says so counts."""
     for path in islice(project.mentioning(name, home.path), MOST_FILES):
         file = project.file(path)
@@ -132,7 +132,7 @@ def _sources(name: str, home: Snapshot, project: Project) -> Iterator[Source]:
             ):
                 yield source
         if family(path) != "go" and declares_at_top(project, file, name) and _is_handed_out(file, name):
-            yield Source(_module_named(path, "", home, project), name, name, path)
+            yield NeededImport(_module_named(path, "", home, project), name, name, path)
 
 
 def _is_handed_out(file: Snapshot, name: str) -> bool:
@@ -141,7 +141,7 @@ def _is_handed_out(file: Snapshot, name: str) -> bool:
     return re.search(rf"^export\b[^\n]*\b{re.escape(name)}\b", file.text, re.MULTILINE) is not None
 
 
-def _seen_from(imported: Imported, file: Snapshot, home: Snapshot, project: Project) -> Source | None:
+def _seen_from(imported: Imported, file: Snapshot, home: Snapshot, project: Project) -> NeededImport | None:
     """The same import, as the other file writes it; None where that is no statement that can be written again."""
     statement = next(
         (node for node in outward(scopes.node_at(file, imported.start)) if _is_statement(node, file)), None
@@ -153,7 +153,7 @@ def _seen_from(imported: Imported, file: Snapshot, home: Snapshot, project: Proj
     if is_relative and (path is None or path == home.path):
         return None
     module = imported.module if path is None else _module_named(path, splitext(imported.module)[1], home, project)
-    return Source(module, imported.name, imported.alias, path)
+    return NeededImport(module, imported.name, imported.alias, path)
 
 
 def _module_named(path: str, extension: str, home: Snapshot, project: Project) -> str:
@@ -181,7 +181,7 @@ def _is_statement(node: Node, file: Snapshot) -> bool:
     return node.type in STATEMENTS[family(file.path)]
 
 
-def _place(source: Source, home: Snapshot, project: Project) -> Place | None:
+def _place(source: NeededImport, home: Snapshot, project: Project) -> Place | None:
     """In the list of names that come from the same module, or else on a line of its own beside statements alike."""
     statements = [*_statements(home)]
     is_listed = source.name not in ("", "default")
@@ -201,7 +201,7 @@ def _statements(home: Snapshot) -> Iterator[Node]:
             yield from (spec for spec in _descendants(node) if _is_statement(spec, home))
 
 
-def _imports_from(statement: Node, source: Source, home: Snapshot, project: Project) -> bool:
+def _imports_from(statement: Node, source: NeededImport, home: Snapshot, project: Project) -> bool:
     named = statement.child_by_field_name("module_name") or statement.child_by_field_name("source")
     module = text_of(named).strip("\"'`")
     if not module or text_of(statement).startswith("import type"):
@@ -209,7 +209,7 @@ def _imports_from(statement: Node, source: Source, home: Snapshot, project: Proj
     return module == source.module or (source.path is not None and project.module(home, module) == source.path)
 
 
-def _in_list(source: Source, statement: Node, home: Snapshot) -> Place | None:
+def _in_list(source: NeededImport, statement: Node, home: Snapshot) -> Place | None:
     module = statement.child_by_field_name("module_name")
     nodes = [node for node in _descendants(statement) if node.type in LISTED and node != module]
     names = [node for node in nodes if node.parent is None or node.parent.type not in LISTED]
@@ -233,7 +233,7 @@ def _descendants(node: Node) -> Iterator[Node]:
         yield from _descendants(child)
 
 
-def _on_a_line(source: Source, statements: Sequence[Node], home: Snapshot) -> Place:
+def _on_a_line(source: NeededImport, statements: Sequence[Node], home: Snapshot) -> Place:
     """In order if the statements around are, or else behind the last of them."""
     written = _statement(source, statements[-1], home)
     group = _group_like(written, statements)
@@ -273,7 +273,7 @@ def _sort_of(statement: str) -> tuple[bool, bool]:
     return path.startswith("."), "." in path.split("/")[0]
 
 
-def _statement(source: Source, like: Node, home: Snapshot) -> str:
+def _statement(source: NeededImport, like: Node, home: Snapshot) -> str:
     module, name, alias = source.module, source.name, source.alias
     match family(home.path):
         case "go":

@@ -15,6 +15,7 @@ LEARNED = {
     "clone": ("x = load(a)\n", "x = read(b, 1)\n"),
     "delete": ("    check(a)\n", ""),
     "import": ("x = 1\n", "x = fetch(1)\n"),
+    "quote": ('fail("no rows were found")\n', 'fail("no lines were found")\n'),
     "align": ("a: 1\n", "a:   1\n"),
     "trim": ("x = 1  \n", "x = 1\n"),
 }

@@ -1044,3 +1044,18 @@ async def test_place_waits_until_the_edited_line_has_no_error(session, tmp_path)
     session.next_edits.standing.drop()
     assert said(session, here, 1)
     assert not (await session.next_edits.ask(here, 22, asker=Asker(places=True))).offer
+
+
+async def test_message_changes_in_files_that_quote_it(session, tmp_path):
+    quoted = 'def test_path():\n    with raises(ValueError, match="must have one element"):\n        path()\n'
+    other = 'raise ValueError("path must have two elements")\n'
+    (tmp_path / "test_here.py").write_text(quoted)
+    (tmp_path / "other.py").write_text(other)
+    (tmp_path / "guide.md").write_text("An empty path fails with `path must have one element`.\n")
+    uri = opened(session, tmp_path / "here.py", 'def path():\n    raise ValueError("path must have one element")\n')
+    index(session)
+    session.change(uri, 2, [((1, 32, 1, 36), "hold")], "utf-16")
+    offer = (await session.next_edits.ask(uri, 48)).offer
+    assert {(edit.uri, offer.old_text(edit), edit.text) for edit in offer.edits} == {
+        ((tmp_path / name).as_uri(), "have", "hold") for name in ("test_here.py", "guide.md")
+    }
