@@ -218,7 +218,7 @@ class Project:
         return self._known[path]
 
     def imports(self, snapshot: Snapshot) -> tuple[Imported, ...]:
-        return self.once(("imports", snapshot.path), lambda: tuple(_imports_of(snapshot)))
+        return self.once(("imports", snapshot.path), lambda: tuple(imports_of(snapshot)))
 
     def mentioning(self, name: str, near: str) -> Iterable[str]:
         """The files of this language in which a name stands, as far as they are known, the nearest first."""
@@ -481,7 +481,7 @@ def _folders(path: str) -> Iterator[str]:
         path = above
 
 
-def _imports_of(snapshot: Snapshot) -> Iterator[Imported]:
+def imports_of(snapshot: Snapshot) -> Iterator[Imported]:
     """All imports of a file, wherever they stand."""
     statements = STATEMENTS.get(snapshot.written_in.family)
     if statements is None or snapshot.tree is None:

@@ -7,11 +7,12 @@ answer = leading_to_left(question, undone, answer)      # what a rename or other
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_ls.code.documents import CLOSED, Snapshot
+from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.edits import TextEdit, is_word
 from mercury_ls.completion.offers import PLACE, Answer, Offer
 from mercury_ls.next_edit.candidates import SURE, Candidate
@@ -64,18 +65,23 @@ def leading_there(question: NextQuestion, broken: Sequence[Candidate], answer: A
 
 
 def leading_to_left(question: NextQuestion, undone: Left, answer: Answer) -> Answer:
-    """The same for the places that a note names, as far as they are in open files and the user has not been there."""
+    """The same for the places that a note names, as far as the user has not been there."""
     if not question.shows_places or _is_writing(question):
         return answer
-    words = (_Broken(file, at, _word_end(file.text, at)) for file, at in undone.places)
+    words = (_Broken(_in_editor(file), at, _word_end(file.text, at)) for file, at in undone.places)
     places = [place for place in words if _is_worth_going_to(question, place)]
     leads = tuple(_offer_to_go_to(place, LEFT, undone.note) for place in _ordered(question, places))
     return replace(answer, offers=leads[:1])
 
 
+def _in_editor(file: Snapshot) -> Snapshot:
+    """The file as an editor knows it: one that was read for its names alone has no address."""
+    return file if file.uri else Document(Path(file.path).as_uri(), file.path, "", CLOSED, file.text).snapshot()
+
+
 def _is_worth_going_to(question: NextQuestion, place: _Broken) -> bool:
     is_new = _key(place) not in question.refused
-    return is_new and place.snapshot.version != CLOSED and _is_elsewhere(question, place)
+    return is_new and _is_elsewhere(question, place)
 
 
 def visited(snapshot: Snapshot, place: TextEdit) -> tuple[str, str, str]:

@@ -37,6 +37,7 @@ from mercury_ls.next_edit.kinds.signatures import Signature, calls_left, changed
 from mercury_ls.next_edit.places import Left
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
+from mercury_ls.next_edit.undone import undone
 from mercury_ls.wording import counted
 
 if TYPE_CHECKING:
@@ -145,14 +146,23 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
             noting = calls_left(rule, home, files.values(), project, places)
         else:
             noting = note_of(rule, home, files.values(), project, places)
-        undone = await _in_turns(noting, Left(UNJUDGED))
+        left = await _in_turns(noting, Left(UNJUDGED))
         if offer is not None:
-            return replace(answer, offers=(replace(offer, note=undone.note), *answer.offers[1:]))
-        if undone.note:
-            answer = replace(answer, silence=_because_of(rule, undone.note, answer.silence))
+            return replace(answer, offers=(replace(offer, note=left.note), *answer.offers[1:]))
+        if left.note:
+            answer = replace(answer, silence=_because_of(rule, left.note, answer.silence))
             is_on_it = rule.known_as in question.edits[-1].after
-            return broken.leading_to_left(question, undone, answer) if is_on_it or not rule.age else answer
-    return answer
+            return broken.leading_to_left(question, left, answer) if is_on_it or not rule.age else answer
+    return answer if offer is not None or not question.edits else await _with_undone(question, project, answer)
+
+
+async def _with_undone(question: NextQuestion, project: Project, answer: Answer) -> Answer:
+    """The answer with what the last edit leaves, where no rule knows what to write."""
+    left = await _in_turns(undone(question.situation, project), Left(""))
+    if not left.note:
+        return answer
+    silence = "; ".join(filter(None, (left.note, answer.silence.removeprefix(NOTHING_FOLLOWS).removeprefix("; "))))
+    return broken.leading_to_left(question, left, replace(answer, silence=silence))
 
 
 def _because_of(rule: Rename | Signature, note: str, silence: str) -> str:

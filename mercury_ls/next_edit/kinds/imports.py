@@ -23,7 +23,7 @@ from mercury_ls.code.index.definitions import declared, declares_at_top
 from mercury_ls.code.lexemes import KEYWORDS, indentation
 from mercury_ls.code.modules import Imported, Project, family, in_import
 from mercury_ls.code.parts import kind_of
-from mercury_ls.code.symbols import text_of
+from mercury_ls.code.symbols import called_with_keyword, category, text_of
 from mercury_ls.code.syntax import outward
 from mercury_ls.next_edit.examples import Example
 from mercury_ls.next_edit.places import Place
@@ -43,6 +43,7 @@ STATEMENTS = {
 }
 LISTED = frozenset({"aliased_import", "dotted_name", "import_specifier"})
 PATHS_OF_GO = frozenset({"qualified_type", "selector_expression"})
+OF_OBJECTS = ("field", "property", "shorthand_property_identifier_")
 SORTED = frozenset({"go", "python"})
 """Families whose formatters put imports in order."""
 BUILTINS = frozenset(dir(builtins))
@@ -110,12 +111,17 @@ def _is_known_elsewhere(name: str, home: Snapshot, project: Project) -> bool:
 
 
 def _is_use(node: Node, home: Snapshot, offset: int) -> bool:
-    if not node.type.endswith("identifier") or node.type.startswith(("field", "property", "shorthand")):
-        return False
-    if any(is_other(node) for is_other in (scopes.is_member, scopes.declares, in_import)):
-        return False
     may_be_imported = family(home.path) != "go" or kind_of(node.parent) in PATHS_OF_GO
-    return may_be_imported and syntax.inside(home, offset) is None
+    return may_be_imported and is_bare_use(node, home, offset)
+
+
+def is_bare_use(node: Node, file: Snapshot, offset: int) -> bool:
+    """Whether a name stands for itself there, as that of no member, declaration or import."""
+    if not node.type.endswith("identifier") or node.type.startswith(OF_OBJECTS):
+        return False
+    if any(is_other(node) for is_other in (scopes.is_member, scopes.declares, in_import, called_with_keyword)):
+        return False
+    return not category(node, file) and syntax.inside(file, offset) is None
 
 
 def _sources(name: str, home: Snapshot, project: Project) -> Iterator[NeededImport]:

@@ -1059,3 +1059,16 @@ async def test_message_changes_in_files_that_quote_it(session, tmp_path):
     assert {(edit.uri, offer.old_text(edit), edit.text) for edit in offer.edits} == {
         ((tmp_path / name).as_uri(), "have", "hold") for name in ("test_here.py", "guide.md")
     }
+
+
+async def test_user_is_led_to_what_an_edit_leaves_in_a_closed_file(session, tmp_path):
+    (tmp_path / "bill.py").write_text("import os\nfrom here import RATE\n\nprint(RATE)\n")
+    uri = opened(session, tmp_path / "here.py", "RATE = 1.2\nLIMIT = 3\n")
+    index(session)
+    session.change(uri, 2, [((0, 0, 1, 0), "")], "utf-16")
+    asker = Asker(is_typing=False, places=True)
+    offer = (await session.next_edits.ask(uri, 0, asker=asker)).offer
+    assert (offer.edit.uri, offer.old_text(offer.edit)) == ((tmp_path / "bill.py").as_uri(), "RATE")
+    assert (offer.label, offer.note) == ("look here", "`RATE` is still used: bill.py:2")
+    session.next_edits.accepted(offer.id)
+    assert (await session.next_edits.ask(uri, 0, asker=asker)).silence == "`RATE` is still used: bill.py:2"
