@@ -5,17 +5,19 @@ import logging
 import uuid
 from collections.abc import Callable
 from contextlib import aclosing
+from pathlib import PurePath
 
 from msgspec.structs import replace
 
-from mercury_engine.api import EngineError
+from mercury_engine.api import Edit, EngineError
 from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.lexemes import minimal
 from mercury_ls.completion.offers import Answer, Offer, described, with_sent
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit.pipeline import NOTHING_FOLLOWS, next_edits
 from mercury_ls.next_edit.region import SURE_ENOUGH
-from mercury_ls.next_edit.rule import without_code
+from mercury_ls.next_edit.rule import in_label, without_code
 from mercury_ls.session.next_questions import NextQuestions
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.questions import Questions
@@ -113,7 +115,9 @@ class NextEdits:
         if answer.offer:
             ready = f"a next edit is ready: {described(answer.offer, uri)}"
             return with_sent(_with_note(ready, _joined_notes(note, answer.offer)), answer)
-        return with_sent(_silence_of(answer, note, request), answer)
+        reason = _silence_of(answer, note, request)
+        last_edits = self.next_questions.edits[-1:] if reason.startswith(NOTHING_FOLLOWS) else ()
+        return with_sent("; ".join((reason, *map(_named, last_edits))), answer)
 
     def engine_changed(self) -> None:
         """What was answered while the engine was starting is answered again once it is ready."""
@@ -282,6 +286,16 @@ class NextEdits:
     def end(self) -> None:
         if self._ahead is not None:
             self._ahead.cancel()
+
+
+def _named(edit: Edit) -> str:
+    """Which edit it is that nothing follows from."""
+    place = f"{PurePath(edit.path).name}:{edit.line + 1}"
+    change = minimal(edit.before, edit.after)
+    went, came = edit.before[change.start : change.end].strip(), change.text.strip()
+    if went and came:
+        return f"the last one is {in_label(went)} → {in_label(came)} at {place}"
+    return f"the last one {'added' if came else 'removed'} {in_label(came or went)} at {place}"
 
 
 def _joined_notes(note: str, offer: Offer) -> str:

@@ -430,7 +430,7 @@ def test_why_tells_of_the_offer(editor):
     offered(editor, FIRST, summary="1 here")
     shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
     editor.command("Mercury why")
-    assert editor.page == "next edit: rename (1 here)\ninline: nothing was typed"
+    assert editor.page == "next edit: rename (1 here)"
 
 
 def test_text_that_is_long_keeps_the_note_on_the_screen(editor):

@@ -421,6 +421,20 @@ async def test_why_tells_of_next_edits_too(session, tmp_path):
     await why(session, "file:///nowhere.py", "the document is not open")
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (((0, 4, 0, 7), "two"), "the last one is `one` → `two` at here.py:1"),
+        (((0, 7, 0, 7), " + 1"), "the last one added `+ 1` at here.py:1"),
+        (((1, 0, 2, 0), ""), "the last one removed `rest = 3` at here.py:2"),
+    ],
+)
+async def test_why_names_the_edit_from_which_nothing_follows(session, tmp_path, change, said):
+    uri = opened(session, tmp_path / "here.py", "x = one\nrest = 3\n")
+    session.change(uri, 2, [change], "utf-16")
+    await why(session, uri, f"no rule knows what follows from the last edits; {said}")
+
+
 async def test_why_names_places_that_nobody_can_judge(session, tmp_path):
     (tmp_path / "use.py").write_text("from here import Rows\n\n\ndef show(rows):\n    return rows.fetch()\n")
     uri = opened(session, tmp_path / "here.py", "class Rows:\n    def fetch(self):\n        return self.fetch()\n")

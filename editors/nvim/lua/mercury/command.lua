@@ -135,30 +135,33 @@ end
 
 commands.toggle = M.toggle
 
--- The cursor's place; on leaving insert mode the cursor goes back by one character, so then where it was typing.
+-- The cursor's place; on leaving insert mode the cursor goes back by one character, so then where it was typing. The
+-- second value tells whether something was typed here last.
 local function place(encoding)
   local params = vim.lsp.util.make_position_params(0, encoding)
   local row, col = unpack(vim.api.nvim_win_get_cursor(0))
   local typed_row, typed_col = unpack(vim.api.nvim_buf_get_mark(0, "^"))
   local between = typed_row == row and vim.api.nvim_get_current_line():sub(col + 1, typed_col)
-  if between and vim.fn.strchars(between) == 1 and vim.api.nvim_get_mode().mode == "n" then
+  local is_left = between and vim.fn.strchars(between) <= 1 and typed_col >= col
+  if is_left and between ~= "" and vim.api.nvim_get_mode().mode == "n" then
     params.position.character = params.position.character + vim.str_utfindex(between, encoding)
   end
-  return params
+  return params, is_left
 end
 
--- First what the user waits for: ghost text in insert mode, the next edit in any other.
+-- What the user waits for: the next edit, and ghost text first in insert mode, last where that was just left.
 function commands.why()
   local client = server()
   local types = vim.api.nvim_get_mode().mode:find("i", 1, true) ~= nil
-  ask("mercury/why", place(client and client.offset_encoding or "utf-16"), function(answer)
+  local params, is_left = place(client and client.offset_encoding or "utf-16")
+  ask("mercury/why", params, function(answer)
     local here = quiet.reason(vim.api.nvim_get_current_buf())
-    local lines = {
-      "inline: " .. (here or answer.reason),
-      "next edit: " .. (here or require("mercury.nextedit").reason() or answer.nextEdit or "no reason given"),
-    }
-    lines = types and lines or { lines[2], lines[1] }
-    if (answer.model or "") ~= "" then
+    local lines =
+      { "next edit: " .. (here or require("mercury.nextedit").reason() or answer.nextEdit or "no reason given") }
+    if types or is_left then
+      table.insert(lines, types and 1 or 2, "inline: " .. (here or answer.reason))
+    end
+    if types and (answer.model or "") ~= "" then
       table.insert(lines, answer.model)
     end
     page.open("mercury: why", lines)
