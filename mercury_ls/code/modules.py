@@ -252,11 +252,14 @@ class Project:
         return self.once(key, lambda: self._importers_now(home).seeing(home.path, roots, name))
 
     def _importers_now(self, home: Snapshot) -> Importers:
-        importers = self._importers().copy()
-        for file in filter(None, (home, *map(self.file, self.near))):
-            if file.path not in importers:
-                importers.keep(file.path, file.text)
-        return importers
+        def with_near() -> Importers:
+            importers = self._importers().copy()
+            for file in filter(None, (home, *map(self.file, self.near))):
+                if file.path not in importers:
+                    importers.keep(file.path, file.text)
+            return importers
+
+        return self.once(("importers", home.path), with_near)
 
     def beside(self, home: str, name: str) -> list[Snapshot] | None:
         """The files of the home's folder that contain the name; None if there may be others."""

@@ -1,5 +1,7 @@
 """Candidates for the next edit: where the last edits lead to, and how likely the user is to make each."""
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -160,6 +162,7 @@ def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
         [*bound, *[candidate for candidate in ordered if not candidate.bound][:MOST_RANKED]], key=lambda e: -e.p_edit
     )
     by_file: dict[str, list[Candidate]] = {candidate.uri: [] for candidate in ranked}
+    free_beside: dict[tuple[str, bool], list[tuple[int, int]]] = defaultdict(list)
     templates: dict[str, list[Candidate]] = {uri: [] for uri in by_file}
     for candidate in ranked:
         if candidate.reach is not None:
@@ -167,7 +170,8 @@ def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     for candidate in ranked:
         in_file = by_file[candidate.uri]
         covered = any(_is_part_of(candidate, whole) for whole in templates[candidate.uri])
-        if not covered and not any(_collide(candidate, offered) for offered in in_file):
+        # Questions about a line do not collide with edits of it.
+        if not covered and _fits_in(candidate, free_beside[candidate.uri, candidate.text is None]):
             in_file.append(candidate)
     return tuple(
         sorted(
@@ -314,13 +318,18 @@ def _is_part_of(part: Candidate, whole: Candidate) -> bool:
     return start <= part.start and part.end <= end and whole.p_edit >= about * part.p_edit
 
 
-def _collide(first: Candidate, second: Candidate) -> bool:
-    """Whether they change the same text; insertions also collide where they touch. Questions about a line do not
-    collide with edits of it."""
-    if first.uri != second.uri:
-        return False
-    if (first.text is None) != (second.text is None):
-        return False
-    if first.start == first.end or second.start == second.end:
-        return first.start <= second.end and second.start <= first.end
-    return first.start < second.end and second.start < first.end
+def _fits_in(candidate: Candidate, taken: list[tuple[int, int]]) -> bool:
+    """Whether it changes nothing that these ranges of its file do, which are in order; then it is put among them.
+    Insertions also collide where they touch."""
+    place = candidate.start, candidate.end
+    at = bisect_left(taken, place)
+    fits = not any(_collide(place, other) for other in taken[max(at - 1, 0) : at + 1])
+    if fits:
+        taken.insert(at, place)
+    return fits
+
+
+def _collide(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    if one[0] == one[1] or other[0] == other[1]:
+        return one[0] <= other[1] and other[0] <= one[1]
+    return one[0] < other[1] and other[0] < one[1]

@@ -9,10 +9,9 @@ whose versions the answer names.
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
@@ -45,9 +44,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TURN_SECONDS = 0.01
-MOST_SECONDS = 5.0
-"""Of the processor, for one search. In a project of thousands of files one in ten takes 0.4."""
 TOO_LONG = "it takes too long to find what follows from the last edits"
 UNJUDGED = "it takes too long to judge the other places"
 PATIENCE = 4
@@ -60,8 +56,6 @@ NOTHING_FOLLOWS = "no rule knows what follows from the last edits"
 SHORT_WAIT_SECONDS = 1.0
 """How long an edit that is likely enough by rule waits for a model that may know more."""
 
-T = TypeVar("T")
-
 
 class Suggesting(Protocol):
     """The engine, near or far; closing an iterator cancels."""
@@ -72,7 +66,7 @@ class Suggesting(Protocol):
 
 async def next_edits(question: NextQuestion, engine: Suggesting | None) -> AsyncGenerator[Answer]:
     """What follows by rule at once, then again with each draft of the model."""
-    found = await _in_turns(searching(question.situation), Silence(TOO_LONG))
+    found = await question.cost.in_turns(searching(question.situation), Silence(TOO_LONG))
     reason = _unlearnable(question) or (found.reason if isinstance(found, Silence) else NOTHING_FOLLOWS)
     if isinstance(found, Silence) and (engine is None or not question.is_for_a_rewriter):
         yield Answer(silence=reason, final=True)
@@ -90,25 +84,6 @@ def _unlearnable(question: NextQuestion) -> str:
     path = question.edits[-1].path if question.edits else ""
     limit = next((file.why_no_tree for file in question.files.values() if file.path == path), "")
     return f"the syntax of the edited file is unknown: {limit}" if limit else ""
-
-
-async def _in_turns(
-    work: Generator[None, None, T], late: T, clock: Callable[[], float] = time.thread_time, most: float = MOST_SECONDS
-) -> T:
-    """Runs the generator to its end and returns its value, or `late` if that takes too long. Yields to the event loop
-    every few milliseconds."""
-    began, spent = clock(), 0.0
-    while spent <= most:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
-        if clock() - began > TURN_SECONDS:
-            spent += clock() - began
-            await asyncio.sleep(0)
-            began = clock()
-    work.close()
-    return late
 
 
 async def answers(
@@ -146,7 +121,7 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
             noting = calls_left(rule, home, files.values(), project, places)
         else:
             noting = note_of(rule, home, files.values(), project, places)
-        left = await _in_turns(noting, Left(UNJUDGED))
+        left = await question.cost.in_turns(noting, Left(UNJUDGED))
         if offer is not None:
             return replace(answer, offers=(replace(offer, note=left.note), *answer.offers[1:]))
         if left.note:
@@ -158,7 +133,7 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
 
 async def _with_undone(question: NextQuestion, project: Project, answer: Answer) -> Answer:
     """The answer with what the last edit leaves, where no rule knows what to write."""
-    left = await _in_turns(undone(question.situation, project), Left(""))
+    left = await question.cost.in_turns(undone(question.situation, project), Left(""))
     if not left.note:
         return answer
     silence = "; ".join(filter(None, (left.note, answer.silence.removeprefix(NOTHING_FOLLOWS).removeprefix("; "))))
@@ -206,7 +181,7 @@ async def _written_by(
 ) -> AsyncGenerator[Answer]:
     from mercury_ls.next_edit import due  # with numpy, which a server starts without
 
-    due_places = await _in_turns(due.places(question, candidates), [])
+    due_places = await question.cost.in_turns(due.places(question, candidates), [])
     if not due_places:
         return
     regions = Deadline(question.deadline_ms).limited(due.regions(question, due_places))
@@ -411,7 +386,7 @@ def _line_of(question: NextQuestion, candidate: Candidate) -> tuple[str, int]:
 async def _checked(question: NextQuestion, candidates: Sequence[Candidate], fitted: float) -> Answer:
     """The answer; what the parser has to say is computed first, in turns."""
     chosen = group(question, candidates, fitted)
-    await _in_turns(_parses(question, chosen), None)
+    await question.cost.in_turns(_parses(question, chosen), None)
     return _answered(question, candidates, chosen, fitted)
 
 

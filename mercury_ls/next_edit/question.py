@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec import field
+
 from mercury_engine.api import Edit
 from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.documents import Snapshot
@@ -9,6 +11,7 @@ from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.suggest import Question
 from mercury_ls.next_edit.candidates import Candidate
+from mercury_ls.next_edit.cost import Cost
 from mercury_ls.next_edit.situation import Situation
 
 
@@ -19,7 +22,8 @@ class NextQuestion(Question, frozen=True, kw_only=True):
 
     What follows from the last `fresh` edits comes first: the user made them instead of accepting an offer. `refused`
     are edits of a next-edit model that the user rejected, as `widened` has them, since its answer stays the same while
-    little else changes, and lines to which the user was led. A user who `is_typing` may be about to delete more.
+    little else changes, and lines to which the user was led. A user who `is_typing` may be about to delete more. `cost`
+    is what answering has taken.
     """
 
     neighbours: tuple[Snapshot, ...] = ()
@@ -30,6 +34,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     fresh: int = 0
     refused: frozenset[tuple[str, str, str]] = frozenset()
     is_typing: bool = True
+    cost: Cost = field(default_factory=Cost)
 
     @classmethod
     def of(

@@ -484,13 +484,17 @@ def own_members(project: Project, owner: Declaration, name: str) -> Iterator[Dec
     is_spread = family(file.path) not in traits.CLASSES
     files = (project.beside(file.path, name) if family(file.path) == "go" else None) or [file]
     for source in files:
-        for _, node in scopes.nodes_of(source, name):
-            declaring = declaring_type(source, node)
-            if declaring is None:
-                continue
+        for node, declaring in _members_named(source, name):
             is_same_name = is_spread and symbols.type_name(declaring) == symbols.type_name(around)
             if is_same_name or (source is file and declaring == around):
                 yield Declaration(source, node)
+
+
+@cached
+def _members_named(file: Snapshot, name: str) -> list[tuple[Node, Node]]:
+    """What declares a member of the name, with the types that have it."""
+    declaring = ((node, declaring_type(file, node)) for _, node in scopes.nodes_of(file, name))
+    return [(node, around) for node, around in declaring if around is not None]
 
 
 def declaring_type(file: Snapshot, node: Node) -> Node | None:

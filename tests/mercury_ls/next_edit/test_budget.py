@@ -7,7 +7,9 @@ import pytest
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
-from mercury_ls.next_edit.pipeline import _in_turns
+from mercury_ls.next_edit.candidates import Candidate, distinct
+from mercury_ls.next_edit.cost import Cost
+from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.search import candidates_after
 from mercury_ls.next_edit.situation import Situation
 from tests.counted import calls
@@ -21,8 +23,11 @@ def endless(steps: list[int]):
 
 async def test_search_without_end_ends():
     steps: list[int] = []
-    assert await _in_turns(endless(steps), "late", count().__next__, most=20) == "late"
+    cost = Cost(20, count().__next__)
+    assert await cost.in_turns(endless(steps), "late") == "late"
     assert 5 < len(steps) < 50
+    assert await cost.in_turns(endless(steps), "late too") == "late too"
+    assert len(steps) < 50
 
 
 async def test_search_in_time_gives_its_value():
@@ -30,7 +35,7 @@ async def test_search_in_time_gives_its_value():
         yield
         return "in time"
 
-    assert await _in_turns(work(), "late", count().__next__, most=20) == "in time"
+    assert await Cost(20, count().__next__).in_turns(work(), "late") == "in time"
 
 
 @pytest.mark.parametrize(("path", "line"), [("a.py", "x." * 100 + "x"), ("a.cpp", ", ".join(["x: x"] * 100))])
@@ -42,3 +47,11 @@ def test_names_that_stand_on_a_line_a_hundred_times_are_judged_in_bounded_work(p
     history.record(path, old, difference(old, new), 0.0)
     situation = Situation(Document("", path, "", 1, new).snapshot(), 9, history.edits())
     assert calls(lambda: candidates_after(situation)) < 400_000
+
+
+def test_thousand_places_are_told_apart_in_bounded_work():
+    rule = Rename(before="a", after="b")
+    places = [Candidate("a.py", at, at + 1, "b", "rename", rule, {}, 0.9, bound=True) for at in range(0, 3000, 3)]
+    doubled = [*places, *places]
+    assert calls(lambda: distinct(doubled)) < 100_000
+    assert distinct(doubled) == tuple(places)

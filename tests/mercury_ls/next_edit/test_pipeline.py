@@ -12,8 +12,8 @@ from mercury_ls.code.history import History
 from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
 from mercury_ls.link.client import EngineUnavailable
+from mercury_ls.next_edit import cost, search
 from mercury_ls.next_edit import pipeline as next_edit
-from mercury_ls.next_edit import search
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.replace import Replace
@@ -334,7 +334,7 @@ def counted(monkeypatch) -> list[int]:
             yield []
 
     monkeypatch.setattr(search, "batches", batches)
-    monkeypatch.setattr(next_edit, "TURN_SECONDS", -1.0)
+    monkeypatch.setattr(cost, "TURN_SECONDS", -1.0)
     return steps
 
 
