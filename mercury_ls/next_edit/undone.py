@@ -11,11 +11,13 @@ from os.path import dirname
 
 from mercury_engine.api import Edit
 from mercury_ls.code import scopes, syntax
-from mercury_ls.code.differences import WORD, changed_lines, token_changes
+from mercury_ls.code.differences import WORD, changed_lines, texts_of, token_changes
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.index.definitions import declared, declared_at
 from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS, indentation, shape_of, tokens_of
 from mercury_ls.code.modules import Project, family, imports_of, in_import
+from mercury_ls.code.parts import kind_of
+from mercury_ls.code.symbols import qualifier_of
 from mercury_ls.next_edit.kinds.imports import is_bare_use
 from mercury_ls.next_edit.kinds.rename.unjudged import listed_places
 from mercury_ls.next_edit.once import is_prose
@@ -33,6 +35,8 @@ GAP = 3
 """Lines between two entries of a list."""
 MARKS = frozenset("\"'`")
 DELIMITERS = frozenset({",", "|", "||"})
+FEW, FEW_LISTS = 8, 4
+CONSTANT = re.compile(r"[A-Z][A-Z0-9_]{4,}|(?=\w{6})[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+")
 VALUE = re.compile(r"\d[\w.]*+|[^\W\d][\w-]*+")
 NUMBER = re.compile(r"\d[\w.]*+")
 
@@ -47,7 +51,12 @@ def undone(situation: Situation, project: Project) -> Generator[None, None, Left
         return Left("")
     notes: list[str] = []
     places: Places = []
-    for what, found in (*(yield from _gone(edit, home, project)), *_missing(edit, situation), *_documented(edit, home)):
+    for what, found in (
+        *(yield from _gone(edit, home, project)),
+        *_missing(edit, situation),
+        *_documented(edit, home),
+        *_elsewhere(edit, home, project),
+    ):
         notes.append(f"{what}: {listed_places(named_from(home, *place) for place in found)}")
         places += found
         yield
@@ -102,7 +111,9 @@ def _used_here(
 
 
 def _declarations(name: str, file: Snapshot) -> Iterator[int]:
-    return (at for at, node in scopes.nodes_of(file, name) if scopes.declares(node) and not scopes.is_member(node))
+    for at, node in scopes.nodes_of(file, name):
+        if scopes.declares(node) and not scopes.is_member(node) and "type_parameter" not in kind_of(node.parent):
+            yield at
 
 
 def _used_elsewhere(
@@ -136,7 +147,7 @@ def _missing(edit: Edit, situation: Situation) -> Iterator[tuple[str, Places]]:
             for file in situation.files
             for at in _lists_without(name, siblings, wanted, file, own if file is home else range(0))
         ]
-        if places:
+        if 0 < len(places) <= FEW_LISTS:
             beside = " and ".join(map(in_label, siblings[:2]))
             yield f"{in_label(name)} may be missing beside {beside}", places
 
@@ -238,3 +249,26 @@ def _documented(edit: Edit, home: Snapshot) -> Iterator[tuple[str, Places]]:
 def _speaks_of(name: str, home: Snapshot, offset: int) -> bool:
     line = home.line(home.line_of(offset))
     return name in WORD.findall(line) or "default" in line.lower()
+
+
+def _elsewhere(edit: Edit, home: Snapshot, project: Project) -> Iterator[tuple[str, Places]]:
+    """Where else a constant of a module stands that was replaced at one use, if there are only a few places."""
+    for touch in token_changes(edit.before, edit.after):
+        old, new = texts_of(edit.before, edit.after, touch)
+        if not CONSTANT.fullmatch(old) or not CONSTANT.fullmatch(new):
+            continue
+        node = scopes.node_at(home, home.line_start(edit.line) + touch.new_start)
+        if node is None or scopes.declares(node) or not qualifier_of(node):
+            continue
+        paths = islice(project.mentioning(old, home.path), MOST_FILES)
+        files = [home, *filter(None, map(project.file, paths))]
+        places = [(file, at) for file in files for at in _alike(old, qualifier_of(node), file)]
+        if 0 < len(places) <= FEW:
+            yield f"{in_label(old)} stands elsewhere too", places
+
+
+def _alike(name: str, qualifier: str, file: Snapshot) -> Iterator[int]:
+    for at, node in scopes.nodes_of(file, name):
+        is_code = node.type.endswith("identifier") and not in_import(node) and syntax.inside(file, at) is None
+        if is_code and qualifier_of(node) == qualifier and not scopes.declares(node):
+            yield at
