@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Edit
 from mercury_ls.code.diagnostics import FileDiagnostic, Reports
+from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import widened
 from mercury_ls.code.importers import IMPORTING, Importers
@@ -109,7 +110,8 @@ class NextQuestions:
         """Whether other files may know what the edits changed."""
         edits = self.edits
         homes = {document.path: document.snapshot() for document in self._files.documents.values()}
-        return any((renamed_symbols(edits), sought(edits, homes), sought_calls(edits, homes), sought_quotes(edits)))
+        took_names = bool(edits) and not {*WORD.findall(edits[-1].before)} <= {*WORD.findall(edits[-1].after)}
+        return took_names or bool(sought(edits, homes) or sought_calls(edits, homes))
 
     def about(self, request: NextEditRequest, fresh: int = 0) -> tuple[NextQuestion, str]:
         """The question, and what a rename would leave undone. What follows from the last `fresh` edits comes first."""

@@ -97,9 +97,10 @@ def unknown_names(rule: Rule, home: Snapshot, project: Project) -> Sequence[str]
 
 def _is_unknown(name: str, rule: Rule, home: Snapshot, project: Project) -> bool:
     """A name that was used before is the language's own."""
-    lines = range(rule.line, rule.line + max(rule.lines, 1))
-    uses = [home.line_of(at) in lines for at, node in scopes.nodes_of(home, name) if _is_use(node, home, at)]
-    if not uses or not all(uses) or (family(home.path) == "python" and name in BUILTINS):
+    lines = {*range(rule.line, rule.line + max(rule.lines, 1))}
+    lines_of_uses = {home.line_of(at) for at, node in scopes.nodes_of(home, name) if _is_use(node, home, at)}
+    is_builtin = family(home.path) == "python" and name in BUILTINS
+    if is_builtin or not lines_of_uses or not lines_of_uses <= lines:
         return False
     return project.once(("unknown", name, home.path), lambda: _is_known_elsewhere(name, home, project))
 
@@ -193,7 +194,9 @@ def _place(source: NeededImport, home: Snapshot, project: Project) -> Place | No
     is_listed = source.name not in ("", "default")
     of_module = [node for node in statements if is_listed and _imports_from(node, source, home, project)]
     in_list = next(filter(None, (_in_list(source, statement, home) for statement in of_module)), None)
-    return in_list or (_on_a_line(source, statements, home) if statements else None)
+    if in_list is not None or not statements:
+        return in_list
+    return _on_a_line(source, statements, home)
 
 
 def _statements(home: Snapshot) -> Iterator[Node]:

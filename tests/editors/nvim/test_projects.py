@@ -90,3 +90,18 @@ def test_project_with_its_own_settings_has_its_own_server(served):
     assert len(served.lua(CLIENTS)) == 2
     rename(served)
     is_carried_on(served)
+
+
+@pytest.mark.parametrize("model", ["fake"], indirect=True)
+def test_what_an_edit_leaves_is_gone_to_in_a_file_that_is_not_open(served):
+    name = project(served, "shop")
+    bill = served.folder / "shop" / "bill.py"
+    bill.write_text("from shapes import area\n\nprint(area(1, 2))\n", encoding="utf-8")
+    served.start()
+    served.open("RATE = 2\n" + SHAPES.partition("\n\n\n")[0], name)
+    served.ready()
+    served.keys("2GdG")
+    served.until(lambda: served.lua("return require('mercury.nextedit').visible()"), "a place to go to")
+    served.command("Mercury next accept")
+    served.until(lambda: served.lua("return vim.api.nvim_buf_get_name(0)") == str(bill), "the jump")
+    assert served.cursor == [1, 19]
