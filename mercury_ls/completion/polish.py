@@ -1,6 +1,7 @@
 """From a model's text to an edit worth showing: minimal, in the file's style, parsing no worse, undoing nothing."""
 
 import re
+import string
 from functools import lru_cache
 
 from mercury_ls.code import languages, syntax, traits
@@ -29,6 +30,9 @@ OPERAND = re.compile(r"[ \t]*(?:(\w+)|[\"'`])")
 ARGUMENT = re.compile(r"[(\[,]\s*(\w*)\Z")
 JUMP = re.compile(r"\s*(break|continue|def|del|raise|return|throw)\b")
 """The words with which only statements begin, in languages that have them."""
+LOOSE_CHARACTERS = " \t,&|["
+LOOSE_WORDS = frozenset({"and", "as", "else", "from", "if", "in", "instanceof", "is", "not", "of", "or"})
+WORD_CHARACTERS = string.ascii_letters + string.digits + "_"
 PRIVATE = re.compile(r"\.(#\w+)")
 
 
@@ -64,6 +68,21 @@ def polish(
     if complete and _never_parses(snapshot, target, text):
         return Silence("the line would have a syntax error, however it goes on")
     return TextEdit(target.start, target.end, text, snapshot.uri)
+
+
+def without_loose_end(text: str) -> str:
+    """Without what only makes sense with what comes next: `first,` and `first and` promise more than `first` does, and
+    are more often wrong. Of `first =` and `first(` that is not so.
+
+    >>> without_loose_end("first, second and [")
+    'first, second'
+    """
+    while True:
+        kept = text.rstrip(LOOSE_CHARACTERS)
+        word = kept[len(kept.rstrip(WORD_CHARACTERS)) :]
+        if word not in LOOSE_WORDS or word == kept.strip():
+            return kept
+        text = kept.removesuffix(word)
 
 
 def is_scrap(text: str, before: str) -> bool:

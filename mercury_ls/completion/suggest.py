@@ -26,7 +26,7 @@ from mercury_ls.completion.context import ContextBudget, Related, window
 from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.judge import UNTAUGHT, Judge
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.polish import polish
+from mercury_ls.completion.polish import polish, without_loose_end
 from mercury_ls.completion.target import Silence, Target, at_cursor
 from mercury_ls.settings.schema import SuggestSettings
 from mercury_ls.wording import counted
@@ -266,7 +266,9 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
         unsure = f"{UNSURE}: {p_accept:.0%} likely to be kept, under the bar of {bar:.0%}"
         if not draft.final:
             return replace(answer, silence=unsure)
-    edit = polish(question.snapshot, span, draft.text, question.history, complete=draft.complete)
+    is_cut = question.starts and not (question.invoked or draft.complete or draft.text.endswith("\n"))
+    text = without_loose_end(draft.text) if is_cut else draft.text
+    edit = polish(question.snapshot, span, text, question.history, complete=draft.complete)
     if isinstance(edit, Silence):
         return replace(answer, silence=unsure or edit.reason)
     saved = p_accept * len(edit.text.strip())

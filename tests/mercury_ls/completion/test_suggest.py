@@ -1,5 +1,6 @@
 """What of an engine's answer reaches the user."""
 
+import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Members
@@ -66,6 +67,22 @@ async def test_beginning_is_shown_if_it_saves_enough():
     await check("raise", "- unsure how it goes on", 0.7)
     await check("raise", "raise", 0.7, bar=0.2)
     await check("raise", "raise", 0.01, bar=0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("with open(x) as", "with open(x)"),
+        ("return first(x, y,", "return first(x, y"),
+        ("for key in [", "for key"),
+        ("value =", "value ="),
+        ("return x and not", "return x"),
+        ("assert_in", "assert_in"),
+        ("with open(x):\n", "with open(x):"),
+    ],
+)
+async def test_beginning_ends_before_what_only_promises_more(text, shown):
+    await check(text, shown, 0.9, grows=True, starts=True)
 
 
 async def test_short_answer_is_shown_and_so_is_a_requested_one():
