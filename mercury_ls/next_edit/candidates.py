@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import TypeVar
@@ -10,6 +10,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine.api import Edit
 from mercury_ls.code.documents import CLOSED, Snapshot, cached
 from mercury_ls.code.lexemes import in_the_files_lines, tokens_of
 from mercury_ls.code.modules import Project
@@ -194,9 +195,6 @@ def _following(
         if is_elsewhere and not rule.known_as:
             continue
         home = homes.get(rule.path)
-        writes_unknown = home and rule.copies_code and rule.count == 1 and partial(unknown_names, rule, home, project)
-        if writes_unknown and (yield from _in_turns(project, writes_unknown)):
-            continue
         places = yield from _in_turns(project, partial(_places_of, rule, snapshot, home, project, situation))
         touched = lines_typed if rule.is_of_lines else typed
         free = _untouched(places, (*touched, *accepted), rule.since)
@@ -257,9 +255,9 @@ def _in_turns(project: Project, ask: Callable[[], T]) -> Generator[list[Candidat
 def _places_of(
     rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project, situation: Situation
 ) -> list[Place]:
-    """At most 64 in the order of the text, but all that are bound; none where the new name is taken, and only certain
+    """At most 64 in the order of the text, but all that are bound; none of a rule that is held back, and only certain
     ones in files that cannot know of the edit."""
-    if isinstance(rule, Rename) and home is not None and clash(rule, home, project, situation.accepted):
+    if home is not None and _is_held_back(rule, home, project, situation.accepted):
         return []
     places: list[Place] = []
     for place in kind_of(rule).find(rule, snapshot, home, project):
@@ -269,6 +267,13 @@ def _places_of(
     if _is_made_once_elsewhere(rule, snapshot, situation) and not _is_declared(rule, home):
         return [place for place in places if place.certain]
     return places
+
+
+def _is_held_back(rule: Rule, home: Snapshot, project: Project, accepted: Sequence[Edit]) -> bool:
+    """Whether the new name is taken, or one that the rule writes has to be imported first."""
+    if isinstance(rule, Rename) and clash(rule, home, project, accepted):
+        return True
+    return rule.copies_code and rule.count == 1 and bool(unknown_names(rule, home, project))
 
 
 def _in_the_files_lines(place: Place, snapshot: Snapshot) -> Place:

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import islice
 from pathlib import PurePath
 
 from msgspec.structs import replace
@@ -226,8 +225,9 @@ class NextQuestions:
         """Closed files in any language that may quote one of these messages: tests, documentation."""
         open_paths = {document.path for document in self._files.documents.values()}
         paths = self._files.workspace.quoting([message.names for message in messages], near.path)
-        for path in islice((path for path in paths if path not in open_paths), MOST_QUOTING):
-            if text := self._files.workspace.text(path):
+        closed = [path for path in paths if path not in open_paths][:MOST_QUOTING]
+        for path, text in zip(closed, map(self._files.workspace.text, closed), strict=True):
+            if text:
                 yield closed_file(path, text, self._files.workspace.tried)
 
     def _with_members(

@@ -43,6 +43,7 @@ STATEMENTS = {
 }
 LISTED = frozenset({"aliased_import", "dotted_name", "import_specifier"})
 PATHS_OF_GO = frozenset({"qualified_type", "selector_expression"})
+WRITTEN_EXTENSIONS = frozenset({".js", ".mjs", ".ts"})
 OF_OBJECTS = ("field", "property", "shorthand_property_identifier_")
 SORTED = frozenset({"go", "python"})
 """Families whose formatters put imports in order."""
@@ -166,22 +167,31 @@ def _seen_from(imported: Imported, file: Snapshot, home: Snapshot, project: Proj
 def _module_named(path: str, extension: str, home: Snapshot, project: Project) -> str:
     """How the home names the file at a path in an import."""
     if family(home.path) == "python":
-        written = (
-            imported.module for imported in project.imports(home) if project.module(home, imported.module) == path
-        )
-        if module := next(written, ""):
-            return module
-        stem = "" if basename(path) == "__init__.py" else splitext(basename(path))[0]
-        if dirname(path) == dirname(home.path) and any(i.module.startswith(".") for i in project.imports(home)):
-            return f".{stem}"
-        below = relpath(dirname(path), project.root_of(path) or dirname(path))
-        return ".".join(filter(None, (*(part for part in below.split("/") if part != "."), stem)))
+        return _as_before(path, home, project) or _dotted(path, home, project)
     folder, stem = relpath(dirname(path), dirname(home.path)), basename(path).partition(".")[0]
-    parts = [part for part in (folder, "" if stem in FOLDER_MODULES else stem) if part and part != "."]
-    whole = "/".join(parts)
-    return (whole if whole.startswith(".") else f"./{whole}") + (
-        extension if extension in (".js", ".mjs", ".ts") else ""
-    )
+    whole = _joined("/", [folder, "" if stem in FOLDER_MODULES else stem])
+    ending = extension if extension in WRITTEN_EXTENSIONS else ""
+    return (whole if whole.startswith(".") else f"./{whole}") + ending
+
+
+def _as_before(path: str, home: Snapshot, project: Project) -> str:
+    """By which name the home imports from the file already."""
+    own = (imported.module for imported in project.imports(home))
+    return next((module for module in own if project.module(home, module) == path), "")
+
+
+def _dotted(path: str, home: Snapshot, project: Project) -> str:
+    stem = "" if basename(path) == "__init__.py" else splitext(basename(path))[0]
+    is_beside = dirname(path) == dirname(home.path)
+    is_usual = any(imported.module.startswith(".") for imported in project.imports(home))
+    if is_beside and is_usual:
+        return f".{stem}"
+    below = relpath(dirname(path), project.root_of(path) or dirname(path))
+    return _joined(".", [*below.split("/"), stem])
+
+
+def _joined(mark: str, parts: Sequence[str]) -> str:
+    return mark.join(part for part in parts if part not in ("", "."))
 
 
 def _is_statement(node: Node, file: Snapshot) -> bool:

@@ -76,13 +76,17 @@ def _looks_like(one: str, other: str) -> bool:
 
 def _item_put_in(line: str, touch: TokenChange, number: int) -> _NewName | None:
     """The name that came with a delimiter, if nothing else did."""
-    came = [token for token in tokens_of(line[touch.new_start : touch.new_end]) if token not in MARKS]
+    came = _unmarked(line[touch.new_start : touch.new_end])
     names, delimiters = [*filter(_is_telling, came)], DELIMITERS.intersection(came)
-    if touch.start < touch.end or len(names) != 1 or not delimiters or len(came) > 2:
+    if touch.start < touch.end or (len(names), len(delimiters), len(came)) != (1, 1, 2):
         return None
-    tokens = [token for token in tokens_of(line) if token not in MARKS]
+    tokens = _unmarked(line)
     siblings = _items_beside(tokens, tokens.index(names[0]), delimiters)
     return _NewName(names[0], tuple(dict.fromkeys(siblings)), range(number, number + 1))
+
+
+def _unmarked(text: str) -> list[str]:
+    return [token for token in tokens_of(text) if token not in MARKS]
 
 
 def _items_beside(tokens: Sequence[str], at: int, delimiters: frozenset[str]) -> Iterator[str]:
