@@ -78,11 +78,11 @@ def without_loose_end(text: str) -> str:
     'first, second'
     """
     while True:
-        kept = text.rstrip(LOOSE_CHARACTERS)
-        word = kept[len(kept.rstrip(WORD_CHARACTERS)) :]
-        if word not in LOOSE_WORDS or word == kept.strip():
-            return kept
-        text = kept.removesuffix(word)
+        trimmed = text.rstrip(LOOSE_CHARACTERS)
+        word = trimmed[len(trimmed.rstrip(WORD_CHARACTERS)) :]
+        if word not in LOOSE_WORDS or word == trimmed.strip():
+            return trimmed
+        text = trimmed.removesuffix(word)
 
 
 def is_scrap(text: str, before: str) -> bool:

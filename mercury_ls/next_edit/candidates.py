@@ -323,18 +323,18 @@ def _is_part_of(part: Candidate, whole: Candidate) -> bool:
     return start <= part.start and part.end <= end and whole.p_edit >= about * part.p_edit
 
 
-def _fits_in(candidate: Candidate, taken: list[tuple[int, int]]) -> bool:
+def _fits_in(candidate: Candidate, ranges: list[tuple[int, int]]) -> bool:
     """Whether it changes nothing that these ranges of its file do, which are in order; then it is put among them.
     Insertions also collide where they touch."""
     place = candidate.start, candidate.end
-    at = bisect_left(taken, place)
-    fits = not any(_collide(place, other) for other in taken[max(at - 1, 0) : at + 1])
+    at = bisect_left(ranges, place)
+    fits = not any(_collide(place, other) for other in ranges[max(at - 1, 0) : at + 1])
     if fits:
-        taken.insert(at, place)
+        ranges.insert(at, place)
     return fits
 
 
-def _collide(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    if one[0] == one[1] or other[0] == other[1]:
-        return one[0] <= other[1] and other[0] <= one[1]
-    return one[0] < other[1] and other[0] < one[1]
+def _collide(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    if first[0] == first[1] or second[0] == second[1]:
+        return first[0] <= second[1] and second[0] <= first[1]
+    return first[0] < second[1] and second[0] < first[1]

@@ -15,8 +15,8 @@ MOST_SECONDS = 0.9
 class Cost:
     """Shared by all pieces of work for one answer."""
 
-    def __init__(self, most: float = MOST_SECONDS, clock: Callable[[], float] = time.thread_time) -> None:
-        self._left, self._clock = most, clock
+    def __init__(self, limit: float = MOST_SECONDS, clock: Callable[[], float] = time.thread_time) -> None:
+        self._left, self._clock = limit, clock
 
     async def in_turns(self, work: Generator[None, None, T], late: T) -> T:
         """Runs the generator to its end and returns its value, or `late` if that takes longer than is left."""

@@ -118,26 +118,30 @@ async def _noted(question: NextQuestion, candidates: Sequence[Candidate], answer
         if offer is not None and offer.kind != rule.kind:
             return answer
         if isinstance(rule, Signature):
-            noting = calls_left(rule, home, files.values(), project, places)
+            work = calls_left(rule, home, files.values(), project, places)
         else:
-            noting = note_of(rule, home, files.values(), project, places)
-        left = await question.cost.in_turns(noting, Left(UNJUDGED))
+            work = note_of(rule, home, files.values(), project, places)
+        leavings = await question.cost.in_turns(work, Left(UNJUDGED))
         if offer is not None:
-            return replace(answer, offers=(replace(offer, note=left.note), *answer.offers[1:]))
-        if left.note:
-            answer = replace(answer, silence=_because_of(rule, left.note, answer.silence))
-            is_on_it = rule.known_as in question.edits[-1].after
-            return broken.leading_to_left(question, left, answer) if is_on_it or not rule.age else answer
+            return replace(answer, offers=(replace(offer, note=leavings.note), *answer.offers[1:]))
+        if leavings.note:
+            return _led_by(rule, question, leavings, answer)
     return answer if offer is not None or not question.edits else await _with_undone(question, project, answer)
+
+
+def _led_by(rule: Rename | Signature, question: NextQuestion, leavings: Left, answer: Answer) -> Answer:
+    answer = replace(answer, silence=_because_of(rule, leavings.note, answer.silence))
+    is_on_it = rule.known_as in question.edits[-1].after
+    return broken.leading_to_left(question, leavings, answer) if is_on_it or not rule.age else answer
 
 
 async def _with_undone(question: NextQuestion, project: Project, answer: Answer) -> Answer:
     """The answer with what the last edit leaves, where no rule knows what to write."""
-    left = await question.cost.in_turns(undone(question.situation, project), Left(""))
-    if not left.note:
+    leavings = await question.cost.in_turns(undone(question.situation, project), Left(""))
+    if not leavings.note:
         return answer
-    silence = "; ".join(filter(None, (left.note, answer.silence.removeprefix(NOTHING_FOLLOWS).removeprefix("; "))))
-    return broken.leading_to_left(question, left, replace(answer, silence=silence))
+    silence = "; ".join(filter(None, (leavings.note, answer.silence.removeprefix(NOTHING_FOLLOWS).removeprefix("; "))))
+    return broken.leading_to_left(question, leavings, replace(answer, silence=silence))
 
 
 def _because_of(rule: Rename | Signature, note: str, silence: str) -> str:

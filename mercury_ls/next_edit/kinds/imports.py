@@ -234,16 +234,16 @@ def _in_list(source: NeededImport, statement: Node, home: Snapshot) -> Place | N
     names = [node for node in nodes if node.parent is None or node.parent.type not in LISTED]
     if not names:
         return None
-    written = source.name if source.name == source.alias else f"{source.name} as {source.alias}"
+    new_text = source.name if source.name == source.alias else f"{source.name} as {source.alias}"
     texts = [text_of(node) for node in names]
     offsets = [home.offset_of_byte(node.start_byte) for node in names]
-    is_sorted, after = texts == sorted(texts), [at for at, text in enumerate(texts) if text > written]
+    is_sorted, after = texts == sorted(texts), [at for at, text in enumerate(texts) if text > new_text]
     first, last = home.line_of(offsets[0]), home.line_of(offsets[-1])
     between = f"\n{indentation(home.line(last))}" if first < last else " "
     if is_sorted and after:
-        return Place(offsets[after[0]], offsets[after[0]], f"{written},{between}")
+        return Place(offsets[after[0]], offsets[after[0]], f"{new_text},{between}")
     end = home.offset_of_byte(names[-1].end_byte)
-    return Place(end, end, f",{between}{written}")
+    return Place(end, end, f",{between}{new_text}")
 
 
 def _descendants(node: Node) -> Iterator[Node]:
@@ -254,16 +254,16 @@ def _descendants(node: Node) -> Iterator[Node]:
 
 def _on_a_line(source: NeededImport, statements: Sequence[Node], home: Snapshot) -> Place:
     """In order if the statements around are, or else behind the last of them."""
-    written = _statement(source, statements[-1], home)
-    group = _group_like(written, statements)
+    new_text = _statement(source, statements[-1], home)
+    group = _group_like(new_text, statements)
     texts = [text_of(node) for node in group]
     for key in (_as_written, _plain_first) if family(home.path) in SORTED else ():
-        behind = next((node for node in group if key(text_of(node)) > key(written)), None)
+        behind = next((node for node in group if key(text_of(node)) > key(new_text)), None)
         if texts == sorted(texts, key=key) and behind is not None:
             start = home.offset_of_byte(behind.start_byte)
-            return Place(start, start, f"{written}\n{indentation(home.line(home.line_of(start)))}")
+            return Place(start, start, f"{new_text}\n{indentation(home.line(home.line_of(start)))}")
     end = home.line_end(home.line_of(home.offset_of_byte(group[-1].end_byte)))
-    return Place(end, end, f"\n{indentation(home.line(group[-1].start_point.row))}{written}")
+    return Place(end, end, f"\n{indentation(home.line(group[-1].start_point.row))}{new_text}")
 
 
 def _as_written(statement: str) -> tuple[bool, str]:
@@ -274,14 +274,14 @@ def _plain_first(statement: str) -> tuple[bool, str]:
     return statement.startswith("from"), statement
 
 
-def _group_like(written: str, statements: Sequence[Node]) -> Sequence[Node]:
+def _group_like(new_text: str, statements: Sequence[Node]) -> Sequence[Node]:
     """The statements without an empty line between them that begin likewise, or the last such group."""
     groups: list[list[Node]] = [[statements[0]]]
     for above, statement in pairwise(statements):
         if statement.start_point.row > above.end_point.row + 1:
             groups.append([])
         groups[-1].append(statement)
-    alike = [group for group in groups if any(_sort_of(text_of(node)) == _sort_of(written) for node in group)]
+    alike = [group for group in groups if any(_sort_of(text_of(node)) == _sort_of(new_text) for node in group)]
     return (alike or groups)[-1 if not alike else 0]
 
 
@@ -303,5 +303,5 @@ def _statement(source: NeededImport, like: Node, home: Snapshot) -> str:
         case _:
             quote = "'" if "'" in text_of(like) else '"'
             named = f"{name} as {alias}" if name != alias else name
-            what = alias if name == "default" else f"{{ {named} }}" if name else f"* as {alias}"
-            return f"import {what} from {quote}{module}{quote}" + (";" if text_of(like).endswith(";") else "")
+            bound = alias if name == "default" else f"{{ {named} }}" if name else f"* as {alias}"
+            return f"import {bound} from {quote}{module}{quote}" + (";" if text_of(like).endswith(";") else "")

@@ -49,8 +49,8 @@ class MessageChange(Rule, frozen=True, kw_only=True):
     def names(self) -> list[frozenset[str]]:
         """Words of which a text that quotes the message has one set at least."""
         own = frozenset(WORD.findall(self.before))
-        beside = (WORD.findall(self.head)[-1:], WORD.findall(self.tail)[:1])
-        return [own.union(words) for words in beside if words]
+        neighbours = (WORD.findall(self.head)[-1:], WORD.findall(self.tail)[:1])
+        return [own.union(words) for words in neighbours if words]
 
 
 def learn(example: Example) -> Iterator[MessageChange]:
@@ -113,9 +113,9 @@ def is_quoted(rule: MessageChange, snapshot: Snapshot, offset: int) -> bool:
     return is_prose or syntax.inside(snapshot, offset) is not None
 
 
-def _alike(one: str, other: str) -> int:
+def _alike(first: str, second: str) -> int:
     """How many characters both have in common from the beginning."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def _is_edge(text: str, offset: int) -> bool:

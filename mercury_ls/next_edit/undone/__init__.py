@@ -28,10 +28,10 @@ def undone(situation: Situation, project: Project) -> Generator[None, None, Left
     still_used = {
         f"{in_label(name)} is still used": places for name, places in (yield from gone.uses(edit, home, project))
     }
-    left = chain(still_used.items(), lists.lacking(edit, home, situation.files), values.told(edit, home, project))
+    reasons = chain(still_used.items(), lists.lacking(edit, home, situation.files), values.told(edit, home, project))
     notes, places = list[str](), list[gone.Place]()
-    for what, places_left in left:
-        notes.append(f"{what}: {listed_places(named_from(home, *place) for place in places_left)}")
+    for reason, places_left in reasons:
+        notes.append(f"{reason}: {listed_places(named_from(home, *place) for place in places_left)}")
         places += places_left
         yield
     return Left("; ".join(notes), tuple(places[:MOST_PLACES]))

@@ -22,8 +22,8 @@ Place = tuple[Snapshot, int]
 
 
 def uses(edit: Edit, home: Snapshot, project: Project) -> Generator[None, None, list[tuple[str, list[Place]]]]:
-    kept = {*WORD.findall(edit.after), *KEYWORDS}
-    names = [name for name in dict.fromkeys(WORD.findall(edit.before)) if name not in kept][:MOST_NAMES]
+    new_words = {*WORD.findall(edit.after), *KEYWORDS}
+    names = [name for name in dict.fromkeys(WORD.findall(edit.before)) if name not in new_words][:MOST_NAMES]
     bound_now = {*map(_bound, project.imports(home))}
     if "*" in bound_now or not (names or is_of_imports(edit, home)):
         return []
@@ -31,13 +31,13 @@ def uses(edit: Edit, home: Snapshot, project: Project) -> Generator[None, None, 
     text = home.text[:start] + edit.before + home.text[start + len(edit.after) :]
     document = Document(home.uri, home.path, home.language, home.version, text)
     yield from document.parsing()
-    gone = _Gone.by(edit, home, document.snapshot(), bound_now)
-    found: list[tuple[str, list[Place]]] = []
-    for name in dict.fromkeys((*names, *sorted(gone.imported))):
-        if places := [*gone.uses_of(name, project)]:
-            found.append((name, places))
+    removal = _Gone.by(edit, home, document.snapshot(), bound_now)
+    places_by_name: list[tuple[str, list[Place]]] = []
+    for name in dict.fromkeys((*names, *sorted(removal.imported))):
+        if places := [*removal.uses_of(name, project)]:
+            places_by_name.append((name, places))
         yield
-    return found
+    return places_by_name
 
 
 def is_of_imports(edit: Edit, home: Snapshot) -> bool:

@@ -46,8 +46,8 @@ def lacking(edit: Edit, home: Snapshot, files: Iterable[Snapshot]) -> Iterator[t
             (file, at) for file in files for at in _lists_without(new, file, new.lines if file is home else range(0))
         ]
         if 0 < len(places) <= MOST_LISTS:
-            beside = " and ".join(map(in_label, new.siblings[:2]))
-            yield f"{in_label(new.name)} may be missing beside {beside}", places
+            siblings = " and ".join(map(in_label, new.siblings[:2]))
+            yield f"{in_label(new.name)} may be missing beside {siblings}", places
 
 
 def _names_put_in(edit: Edit, home: Snapshot) -> Iterator[_NewName]:
@@ -70,8 +70,8 @@ def _names_in_line(line: str, number: int, new_lines: range, home: Snapshot) -> 
         yield _NewName(name, tuple(dict.fromkeys(row[at] for row in rows)), lines)
 
 
-def _looks_like(one: str, other: str) -> bool:
-    return indentation(one) == indentation(other) and shape_of(one.strip()) == shape_of(other.strip())
+def _looks_like(first: str, second: str) -> bool:
+    return indentation(first) == indentation(second) and shape_of(first.strip()) == shape_of(second.strip())
 
 
 def _item_put_in(line: str, touch: TokenChange, number: int) -> _NewName | None:

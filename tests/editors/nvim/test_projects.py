@@ -93,7 +93,7 @@ def test_project_with_its_own_settings_has_its_own_server(served):
 
 
 @pytest.mark.parametrize("model", ["fake"], indirect=True)
-def test_what_an_edit_leaves_is_gone_to_in_a_file_that_is_not_open(served):
+def test_place_in_a_closed_file_is_gone_to(served):
     name = project(served, "shop")
     bill = served.folder / "shop" / "bill.py"
     bill.write_text("from shapes import area\n\nprint(area(1, 2))\n", encoding="utf-8")

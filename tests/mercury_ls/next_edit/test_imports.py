@@ -20,7 +20,7 @@ _, *PARTS = re.split(r"^=== (.*)\n", Path(__file__).with_name("imports.txt").rea
 
 
 @pytest.mark.parametrize("drawn", PARTS[1::2], ids=PARTS[::2])
-async def test_what_is_missing_is_imported(drawn: str) -> None:
+async def test_missing_names_are_imported(drawn: str) -> None:
     files = {f"/p/{path}": text for path, text in files_in(drawn).items()}
     home, text = next(iter(files.items()))
     plain = DUE.sub("", text)

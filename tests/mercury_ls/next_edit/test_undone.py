@@ -23,7 +23,7 @@ MARK = re.compile(r"  (?:#|//)\?$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("drawn", PARTS[1::2], ids=PARTS[::2])
-def test_what_an_edit_leaves_is_named_and_led_to(drawn: str) -> None:
+def test_leavings_of_an_edit_are_named_and_led_to(drawn: str) -> None:
     drawn, _, note = drawn.rstrip("\n").partition("\nleft: ")
     files = {f"/p/{path}": text for path, text in files_in(drawn + "\n").items()}
     home, text = next(iter(files.items()))
