@@ -1,6 +1,8 @@
 """Diagnostics of the editor's other language servers."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import filterfalse
 
 from msgspec import Struct
 
@@ -24,13 +26,14 @@ class FileDiagnostic(Struct, frozen=True):
 
 class Reports:
     """What is reported about one document. Errors that it had before anything was edited are not new, nor are those
-    that go and come back, as they do while a line is unfinished."""
+    that go and come back, as they do while a line is unfinished, or whose line is edited."""
 
     def __init__(self) -> None:
         self.version = -1
         self.diagnostics: tuple[FileDiagnostic, ...] = ()
         self._first_mark: int | None = None
         self._known: dict[_Error, None] = {}
+        self._last: dict[_Error, None] = {}
         self.new: dict[_Error, int] = {}
         """With the mark of the history at which each was first reported."""
 
@@ -42,8 +45,17 @@ class Reports:
             self._first_mark = mark
         self.new = {error: since for error, since in self.new.items() if error in errors}
         if mark > self._first_mark:
-            self.new |= dict.fromkeys(errors.keys() - self._known.keys(), mark)
+            self.new |= dict.fromkeys(self._appeared(errors), mark)
+        self._last = errors
         self._known = errors if len(self._known) > MOST_KNOWN else self._known | errors
+
+    def _appeared(self, errors: dict[_Error, None]) -> Iterator[_Error]:
+        """Those that are not known, but for as many as are gone of the same message: their lines read differently."""
+        gone = Counter(message for message, _ in self._last.keys() - errors.keys())
+        for error in filterfalse(self._known.__contains__, errors):
+            if not gone[error[0]]:
+                yield error
+            gone -= Counter([error[0]])
 
     def fresh(self, snapshot: Snapshot, edits_since: Callable[[int], int]) -> tuple[FileDiagnostic, ...]:
         """The errors that came with the last edits, if they are known of this text."""

@@ -30,8 +30,12 @@ def check(*steps, edits=lambda mark: 0, expected):
         ([("a\n", 3), ("a!\n", 4), ("b\na!\n", 5)], ["a!"]),
         ([("a!\n", 0), ("a\n", 1), ("a!\n", 2)], []),
         ([("a\n", 0), ("a!\n", 1), ("a\n", 2)], []),
+        ([("a!\nb\n", 0), ("A!\nb\n", 1)], []),
     ],
-    ids=["first", "no edit", "new beside old", "server that starts late", "stays new", "old one comes back", "mended"],
+    ids=[
+        *("first", "no edit", "new beside old", "server that starts late", "stays new", "old one comes back"),
+        *("mended", "its line is edited"),
+    ],
 )
 def test_errors_that_came_with_edits(steps, expected):
     check(*steps, expected=expected)
