@@ -80,7 +80,8 @@ def is_capitalized(name: str) -> bool:
 
 
 def owner_of(node: Node) -> Node | None:
-    """The type whose body contains the node, outside functions; a Go method belongs to its receiver's type."""
+    """The type whose body contains the node, outside functions and the nameless types of its members; a Go method
+    belongs to its receiver's type."""
     child, around = node, node.parent
     while around is not None:
         is_parameter = around.type == "class_parameter" and not scopes.is_property(around)
@@ -90,6 +91,8 @@ def owner_of(node: Node) -> Node | None:
             return around
         if around.type in scopes.TYPES and child not in parts_of(around, "name") and _is_scoped(around):
             return around
+        if around.type == "property_signature" and child.type == "type_annotation":
+            return None
         child, around = around, around.parent
     return None
 
