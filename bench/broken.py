@@ -1,39 +1,42 @@
 """Edits that break something elsewhere, judged by another language server: is the user led there, and how soon?
 
-    python -m bench.broken PROJECT … [--edits N] [--seed S]
+    python -m bench.broken PROJECT … [--edits N] [--seed S] [--judge COMMAND --suffix .ts]
 
-Edits are drawn from Python projects (folders): a parameter more, another type of a parameter or of what is returned, a
-function removed, an attribute renamed. basedpyright says what each breaks, also while it is half written, and our
-server is told of it as by a plugin of ours, which asks again 0.1 s after it hears that something is broken.
+Edits are drawn from projects (folders): a parameter more, another type of a parameter or of what is returned, a
+function removed, an attribute renamed. Another server says what each breaks, also while it is half written
+(basedpyright for Python; for TypeScript one that passes requests on to tsserver, `typescript-language-server --stdio`),
+and our server is told of it as by a plugin of ours, which asks again 0.1 s after it hears that something is broken.
 
 `led`: to a line that is broken, within a second of the report; `late`: after that. `mended`: by a text that leaves
-fewer errors. `wrong`: a text that does not, or a line that is not broken. `repeated`: the same, offered by rules before
-anything was reported. `silent`: nothing. `unfinished`: led somewhere while the edit was half written. The last line is
-JSON.
+fewer errors. `wrong`: a text that does not, or a line that is not broken. `repeated`: a text that does not, offered by
+rules before anything was reported. `silent`: nothing. `unfinished`: led somewhere while the edit was half written. The
+last line is JSON.
 """
 
 import argparse
-import ast
 import asyncio
 import json
 import random
 import re
+import shlex
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec import Struct
+from tree_sitter import Node, QueryCursor
 
 from bench.harness.client import Client, running
 from bench.judged import JUDGE, PREFIX, PYTHON, Texts, read_texts
 from bench.replay.play import engine_server
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit, applied
+from mercury_ls.code.languages import query
 
 MOST_FILES = 6
 """That mention the name, beside the edited one."""
@@ -44,6 +47,43 @@ VERDICTS = ("led", "late", "mended", "repeated", "wrong", "silent", "unfinished"
 
 Errors = dict[str, list[dict[str, Any]]]
 """By the path."""
+
+
+class Manner(Struct, frozen=True):
+    """How a language is changed: a query for its functions and declared attributes, a parameter more, and types that
+    nothing else has."""
+
+    query: str
+    parameter: str
+    type: str
+    result: str
+
+
+MANNERS = {
+    PYTHON: Manner(
+        query="""
+            (function_definition name: (_) @name parameters: (_) @parameters return_type: (type (_) @result)?) @function
+            (class_definition body: (block (expression_statement (assignment left: (identifier) @attribute type: (_)))))
+        """,
+        parameter=f", {PREFIX}flag: int",
+        type="bytes",
+        result="complex",
+    ),
+    ".ts": Manner(
+        query="""
+            (function_declaration name: (_) @name parameters: (_) @parameters
+                return_type: (type_annotation (_) @result)?) @function
+            (method_definition name: (_) @name parameters: (_) @parameters
+                return_type: (type_annotation (_) @result)?) @function
+            (property_signature name: (property_identifier) @attribute type: (_))
+        """,
+        parameter=f", {PREFIX}flag: number",
+        type="symbol",
+        result="symbol",
+    ),
+}
+UNUSUAL = ("*", "/", "#", "...")
+"""How parameters begin that take several arguments, marks among parameters, and comments."""
 
 
 class Breaking(Struct, frozen=True):
@@ -65,6 +105,8 @@ class BrokenCase(Struct, frozen=True):
     verdict: str
     seconds: float
     is_unfinished: bool
+    texts: tuple[str, ...] = ()
+    """What was offered, other than to go somewhere."""
 
 
 def main() -> None:
@@ -72,11 +114,13 @@ def main() -> None:
     parser.add_argument("projects", nargs="+", type=Path, metavar="PROJECT")
     parser.add_argument("--edits", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--judge", default=shlex.join(JUDGE), metavar="COMMAND")
+    parser.add_argument("--suffix", choices=MANNERS, default=PYTHON)
     given = parser.parse_args()
     cases: list[BrokenCase] = []
     for project in given.projects:
-        most = given.edits // len(given.projects)
-        cases += asyncio.run(_judged(project, most, random.Random(given.seed)))
+        most, command = given.edits // len(given.projects), shlex.split(given.judge)
+        cases += asyncio.run(_judged(project, given.suffix, command, most, random.Random(given.seed)))
     _report(cases)
 
 
@@ -97,8 +141,10 @@ def _report(cases: Sequence[BrokenCase]) -> None:
     print(json.dumps(table))
 
 
-async def _judged(project: Path, most: int, draw: random.Random) -> list[BrokenCase]:
-    texts = read_texts(project, PYTHON)
+async def _judged(
+    project: Path, suffix: str, command: Sequence[str], most: int, draw: random.Random
+) -> list[BrokenCase]:
+    texts = read_texts(project, suffix)
     with TemporaryDirectory() as folder:
         root = Path(folder).resolve() / project.name
         (root / ".git").mkdir(parents=True)
@@ -106,29 +152,54 @@ async def _judged(project: Path, most: int, draw: random.Random) -> list[BrokenC
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(file.text, encoding="ascii")
         with engine_server("fake") as (_, environment):
-            async with running(root, command=JUDGE) as judge:
+            async with running(root, command=command) as judge:
                 for path, file in texts.items():
                     judge.open((root / path).as_uri(), file.language, file.text)
-                return await _first(most, _BrokenProject(root, texts, judge, environment), _drawn(texts, draw))
+                errors_of = _pulled if suffix == PYTHON else _passed_on
+                broken = _BrokenProject(root, texts, judge, errors_of, environment)
+                return await _first(most, broken, _drawn(texts, MANNERS[suffix], draw))
 
 
 async def _first(most: int, project: "_BrokenProject", edits: Iterable[Breaking]) -> list[BrokenCase]:
     cases: list[BrokenCase] = []
     for edit in edits:
         if (case := await project.judged(edit)) is not None:
-            print(f"{case.verdict:8} {case.seconds:5.2f} s  {edit.kind:10} {edit.name} in {edit.path}", flush=True)
+            line = f"{case.verdict:8} {case.seconds:5.2f} s  {edit.kind:10} {edit.name} in {edit.path}"
+            print(" | ".join([line, *case.texts]), flush=True)
             cases.append(case)
         if len(cases) == most:
             break
     return cases
 
 
+async def _pulled(judge: Client, uri: str) -> list[dict[str, Any]]:
+    answer = await judge.request("textDocument/diagnostic", {"textDocument": {"uri": uri}})
+    return [item for item in answer["items"] if item["severity"] == 1]
+
+
+async def _passed_on(judge: Client, uri: str) -> list[dict[str, Any]]:
+    """By tsserver, whose lines and columns begin with one."""
+    errors = []
+    for request in ("syntacticDiagnosticsSync", "semanticDiagnosticsSync"):
+        arguments = [request, {"file": uri.removeprefix("file://")}]
+        asked = {"command": "typescript.tsserverRequest", "arguments": arguments}
+        answer = await judge.request("workspace/executeCommand", asked)
+        errors += [item for item in answer["body"] if item["category"] == "error"]
+    return [{"range": _range(error), "severity": 1, "message": error["text"]} for error in errors]
+
+
+def _range(error: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    sides = {side: error[side] for side in ("start", "end")}
+    return {side: {"line": at["line"] - 1, "character": at["offset"] - 1} for side, at in sides.items()}
+
+
 class _BrokenProject(Struct, frozen=True):
-    """The files of a project, the other server, and the environment of ours."""
+    """The files of a project, the other server and how it tells the errors of a file, and the environment of ours."""
 
     root: Path
     texts: Texts
     judge: Client
+    errors_of: Callable[[Client, str], Awaitable[list[dict[str, Any]]]]
     environment: dict[str, str]
 
     async def judged(self, edit: Breaking) -> BrokenCase | None:
@@ -148,15 +219,16 @@ class _BrokenProject(Struct, frozen=True):
             is_unfinished = bool(edit.text) and await self._leads_while_unfinished(ours, edit, half)
             self._write(ours, edit)
             offer, seconds = await self._asked(ours, edit, typing=False), 0.0
-            is_early = offer is not None
-            if offer is None:
+            is_early = offer is not None and (offer["kind"] != "diagnostic" or self._is_broken(offer, broken))
+            if not is_early:
                 offer, seconds = await self._led(ours, edit, after)
         verdict = await self._verdict(edit, offer, broken, after)
         if verdict == "led" and seconds > SOON_SECONDS:
             verdict = "late"
         if verdict == "wrong" and is_early:
             verdict = "repeated"
-        return BrokenCase(edit, verdict, seconds, is_unfinished)
+        texts = () if offer is None or offer["kind"] == "diagnostic" else tuple(map(_told, offer["edits"]))
+        return BrokenCase(edit, verdict, seconds, is_unfinished, texts)
 
     def _concerned(self, edit: Breaking) -> list[str]:
         named = re.compile(rf"\b{re.escape(edit.name)}\b")
@@ -212,11 +284,7 @@ class _BrokenProject(Struct, frozen=True):
         return errors
 
     async def _errors(self, files: Sequence[str]) -> Errors:
-        return {path: await self._errors_of(path) for path in files}
-
-    async def _errors_of(self, path: str) -> list[dict[str, Any]]:
-        answer = await self.judge.request("textDocument/diagnostic", {"textDocument": {"uri": self._uri(path)}})
-        return [item for item in answer["items"] if item["severity"] == 1]
+        return {path: await self.errors_of(self.judge, self._uri(path)) for path in files}
 
     async def _verdict(
         self, edit: Breaking, offer: dict[str, Any] | None, broken: Mapping[str, set[int]], after: Errors
@@ -225,9 +293,12 @@ class _BrokenProject(Struct, frozen=True):
             return "silent"
         if offer["kind"] != "diagnostic":
             return "mended" if await self._count_with(edit, offer) < sum(map(len, after.values())) else "wrong"
+        return "led" if self._is_broken(offer, broken) else "wrong"
+
+    def _is_broken(self, offer: dict[str, Any], broken: Mapping[str, set[int]]) -> bool:
         place = offer["edits"][0]
-        lines = {self._uri(path): lines for path, lines in broken.items()}[place["textDocument"]["uri"]]
-        return "led" if place["range"]["start"]["line"] in lines else "wrong"
+        lines = {self._uri(path): lines for path, lines in broken.items()}.get(place["textDocument"]["uri"], ())
+        return place["range"]["start"]["line"] in lines
 
     async def _count_with(self, edit: Breaking, offer: dict[str, Any]) -> int:
         """The number of errors once the offer is accepted as well."""
@@ -248,55 +319,62 @@ class _BrokenProject(Struct, frozen=True):
         return (self.root / path).as_uri()
 
 
+def _told(edit: Mapping[str, Any]) -> str:
+    line = edit["range"]["start"]["line"] + 1
+    return f"{edit['textDocument']['uri'].rpartition('/')[2]}:{line} {edit['newText']!r}"
+
+
 def _new_lines(after: Iterable[dict[str, Any]], before: Iterable[dict[str, Any]]) -> set[int]:
     known = {error["message"] for error in before}
     return {error["range"]["start"]["line"] for error in after if error["message"] not in known}
 
 
-def _drawn(texts: Texts, draw: random.Random) -> Iterator[Breaking]:
+def _drawn(texts: Texts, manner: Manner, draw: random.Random) -> Iterator[Breaking]:
     """Of each kind in turn."""
-    edits = [edit for file in texts.values() for edit in _breaking_edits(file)]
+    edits = [edit for file in texts.values() for edit in _breaking_edits(file, manner)]
     draw.shuffle(edits)
     kinds = ([edit for edit in edits if edit.kind == kind] for kind in KINDS)
     for one_of_each in zip_longest(*kinds):
         yield from filter(None, one_of_each)
 
 
-def _breaking_edits(file: Snapshot) -> Iterator[Breaking]:
-    tree = ast.parse(file.text)
-    for scope in ast.walk(tree):
-        for node in ast.iter_child_nodes(scope):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
-                yield from _of_function(file, node)
-            elif isinstance(node, ast.AnnAssign) and isinstance(scope, ast.ClassDef):
-                yield from _of_attribute(file, node.target)
-
-
-def _of_attribute(file: Snapshot, target: ast.expr) -> Iterator[Breaking]:
-    if isinstance(target, ast.Name):
-        yield Breaking("attribute", file.path, target.id, *_span(file, target), PREFIX + target.id)
-
-
-def _of_function(file: Snapshot, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Breaking]:
-    given = node.args
-    if node.name.startswith("__") or given.vararg or given.kwarg or given.kwonlyargs or not given.args:
+def _breaking_edits(file: Snapshot, manner: Manner) -> Iterator[Breaking]:
+    if file.tree is None:
         return
-    last = max(_span(file, part)[1] for part in (*given.args, *given.defaults))
-    if not given.defaults:
-        yield Breaking("parameter", file.path, node.name, last, last, f", {PREFIX}flag: int")
-    for parameter in given.args:
-        if parameter.annotation:
-            yield Breaking("type", file.path, node.name, *_span(file, parameter.annotation), "bytes")
-    if node.returns:
-        yield Breaking("result", file.path, node.name, *_span(file, node.returns), "complex")
-    first, stop = node.lineno - 1, node.end_lineno or node.lineno
-    yield Breaking("removed", file.path, node.name, file.line_start(first), file.line_end(stop - 1) + 1, "")
+    for _, captures in QueryCursor(query(file.written_in, manner.query)).matches(file.tree.root_node):
+        nodes = {name: nodes[0] for name, nodes in captures.items()}
+        if attribute := nodes.get("attribute"):
+            yield _replaced("attribute", file, _text(attribute), attribute, PREFIX + _text(attribute))
+        else:
+            yield from _of_function(file, manner, **nodes)
 
 
-def _span(file: Snapshot, node: ast.expr | ast.arg) -> tuple[int, int]:
-    """Columns of ASCII are offsets."""
-    end_line, end_column = (node.end_lineno or node.lineno) - 1, node.end_col_offset or 0
-    return file.line_start(node.lineno - 1) + node.col_offset, file.line_start(end_line) + end_column
+def _of_function(
+    file: Snapshot, manner: Manner, name: Node, parameters: Node, function: Node, result: Node | None = None
+) -> Iterator[Breaking]:
+    named, listed = _text(name), parameters.named_children
+    is_decorated = function.parent is not None and function.parent.type == "decorated_definition"
+    if is_decorated or named.startswith("__") or not listed or any(_text(node).startswith(UNUSUAL) for node in listed):
+        return
+    if not any(node.type == "optional_parameter" or node.child_by_field_name("value") for node in listed):
+        last = listed[-1].end_byte
+        yield Breaking("parameter", file.path, named, last, last, manner.parameter)
+    for node in listed:
+        if declared := node.child_by_field_name("type"):
+            yield _replaced("type", file, named, declared.named_children[-1], manner.type)
+    if result:
+        yield _replaced("result", file, named, result, manner.result)
+    lines = function.start_point.row, function.end_point.row
+    yield Breaking("removed", file.path, named, file.line_start(lines[0]), file.line_end(lines[1]) + 1, "")
+
+
+def _replaced(kind: str, file: Snapshot, name: str, node: Node, text: str) -> Breaking:
+    """Bytes of ASCII are offsets."""
+    return Breaking(kind, file.path, name, node.start_byte, node.end_byte, text)
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode()
 
 
 if __name__ == "__main__":
