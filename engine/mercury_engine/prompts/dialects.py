@@ -36,6 +36,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
         return self.alone.index("{suffix}") < self.alone.index("{prefix}")
 
     @property
+    def is_ours(self) -> bool:
+        """It is written as rows of ours are: the suffix begins behind `{near}`, the prefix ends above `{head}`."""
+        return "{near}" in self.alone
+
+    @property
     def suffix_lines(self) -> int:
         """How many lines a model reads that reads slowly: a suffix that comes first stays encoded while the user types,
         any other is encoded again with every key."""
@@ -179,6 +184,17 @@ DIALECTS = (
         among="<PRE> {files}#{path}\n{prefix} <SUF>{suffix} <MID>",
         ends=("<EOT>", "</s>"),
         begin="<s>",
+    ),
+    Dialect(
+        name="quicksilver",
+        names=r"quicksilver",
+        tokens=(*("<path>", "<snip>", "<edits>", "<suf>", "<pre>", "<near>", "<line>", "<block>", "<cur>"), "<eom>"),
+        alone="{language}<path>{path}<edits><suf>{suffix}<pre>{prefix}<near>{near}{mode}<cur>{head}",
+        among="{language}<path>{path}{files}<edits><suf>{suffix}<pre>{prefix}<near>{near}{mode}<cur>{head}",
+        file="<snip>{path}\n{text}",
+        ends=("<eom>",),
+        begin="<bos>",
+        knows_paths=True,
     ),
 )
 

@@ -13,8 +13,9 @@ from itertools import accumulate
 
 from mercury_engine.api import Edit, Gap, Snippet
 from mercury_engine.prompts.dialects import Dialect
+from mercury_engine.prompts.languages import language_sign
 from mercury_engine.prompts.lines import bare_lines, lines_of
-from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
+from mercury_engine.prompts.pieces import Piece, Prompt, Special, joined, tokens_of
 
 QUANTUM_LINES = 16
 MOST_EDITS = 8
@@ -23,6 +24,7 @@ SHARE_OF_SUFFIX, SHARE_OF_EDITS, SHARE_OF_PREFIX = 4, 8, 2
 """Parts of the budget: a quarter for the suffix, an eighth for edits, half for the prefix, and what they leave for
 related code; the prefix gets what is left in the end."""
 
+NEAR_TOKENS = 64
 LAST_WORD = re.compile(r"(?: ?(?<!\w)\w++| ?(?<![^\w\s])[^\w\s]++|(?<!\s)\s++)\Z")
 
 
@@ -59,7 +61,10 @@ def fim_prompt(
 
     template = dialect.among if files or (dialect.knows_paths and gap.path) else dialect.alone
     pieces = dialect.fill(
-        template, path=gap.path, prefix=prefix, suffix=suffix, files=tuple(piece for file in files for piece in file)
+        template,
+        path=gap.path,
+        files=tuple(piece for file in files for piece in file),
+        **(_around(gap, prefix, suffix, count) if dialect.is_ours else {"prefix": prefix, "suffix": suffix}),
     )
     return Prompt(
         pieces=joined([*dialect.start, *pieces]),
@@ -68,6 +73,16 @@ def fim_prompt(
         stop_tokens=dialect.stop_tokens,
         most_tokens=gap.most_tokens + count(forced),
     )
+
+
+def _around(gap: Gap, prefix: str, suffix: str, count: Callable[[str], int]) -> dict[str, str | tuple[Piece, ...]]:
+    """What a row of ours tells apart around the gap, as in `tokens/layout.py`."""
+    head, near = prefix.rfind("\n") + 1, _first_that_fit(lines_of(suffix), NEAR_TOKENS, count)
+    signs = {
+        "language": (Special(language_sign(gap.language)),),
+        "mode": (Special("<block>" if gap.block else "<line>"),),
+    }
+    return {"prefix": prefix[:head], "head": prefix[head:], "near": near, "suffix": suffix[len(near) :], **signs}
 
 
 def by_words(head: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from mercury_engine.api import Edit, EngineError, Gap, Snippet
+from mercury_engine.prompts.languages import language_sign
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import (
     BLOCK,
@@ -24,8 +25,6 @@ from mercury_engine.tokens.vocabulary import (
     CUR,
     EDITS,
     EOM,
-    LANGUAGE_ALIASES,
-    LANGUAGES,
     LINE,
     MAXIMUM_PART,
     NEAR,
@@ -251,8 +250,7 @@ def _around(gap: Gap) -> tuple[str, str, str, str]:
 
 
 def language_id(name: str) -> int:
-    name = LANGUAGE_ALIASES.get(name, name)
-    return SPECIALS.index(f"<lang:{name if name in LANGUAGES else 'text'}>")
+    return SPECIALS.index(language_sign(name))
 
 
 def _path_ids(tokenizer: Tokenizer, path: str, budget: Budget) -> list[int]:

@@ -1,4 +1,6 @@
-"""The vocabulary that every model shares: the reserved tokens, the languages, and the limits of the layout."""
+"""The vocabulary that every model shares: the reserved tokens and the limits of the layout."""
+
+from mercury_engine.prompts.languages import LANGUAGES
 
 LAYOUT_VERSION = 1
 """Changes whenever the meaning of a row changes; a model names the version that it was trained for."""
@@ -15,11 +17,6 @@ Among several holes a longer answer is continued in a new row that holds the acc
 
 MAXIMUM_PART = 32
 """Bytes of a partial word that the canvas spells again (token healing)."""
-
-LANGUAGES = (
-    *("python", "javascript", "typescript", "tsx", "rust", "go", "c", "cpp", "java", "csharp", "ruby", "php"),
-    *("bash", "lua", "json", "html", "css", "markdown", "text", "yaml", "toml", "xml", "sql", "kotlin", "swift"),
-)
 
 SPECIALS = (
     *("<bos>", "<pad>", "<mask>", "<eom>"),
@@ -42,13 +39,3 @@ PART = 14
 HOLES = range(15, 23)
 OLD, OLD_END = 23, 24
 INS = 26
-
-LANGUAGE_ALIASES = {
-    "javascriptreact": "javascript",
-    "jsonc": "json",
-    "sh": "bash",
-    "shellscript": "bash",
-    "typescriptreact": "tsx",
-    "zsh": "bash",
-}
-"""Alternative names that editors use; an unknown language counts as `text`."""

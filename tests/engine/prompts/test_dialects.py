@@ -5,6 +5,7 @@ import pytest
 from mercury_engine.api import EngineError
 from mercury_engine.prompts.dialects import DIALECTS, dialect_for, dialect_named
 from mercury_engine.prompts.pieces import Begin, Special, joined
+from mercury_engine.tokens.vocabulary import SPECIALS
 
 QWEN = {"<|endoftext|>", "<|im_end|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>"}
 QWEN |= {"<|repo_name|>", "<|file_sep|>"}
@@ -28,6 +29,7 @@ GRANITE = {"<|end_of_text|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|
         ({"<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"}, "", "seed"),
         ({"<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"}, "", "glm"),
         ({"<|prefix|>", "<|suffix|>", "<|middle|>"}, "", "falcon-tiny"),
+        (SPECIALS, "", "quicksilver"),
     ],
 )
 def test_by_the_tokenizers_added_tokens(tokens, name, dialect):
@@ -79,7 +81,7 @@ def test_dialects_are_whole(dialect):
     assert all("{prefix}" in t and "{suffix}" in t for t in (dialect.alone, dialect.among))
     assert "{path}" in dialect.file
     assert "{text}" in dialect.file
-    assert dialect.suffix_lines == (64 if dialect.name in ("codestral", "mellum", "seed") else 12)
+    assert dialect.suffix_lines == (64 if dialect.name in ("codestral", "mellum", "seed", "quicksilver") else 12)
     assert {*dialect.stop_tokens} >= {*dialect.ends, *dialect.tokens}
     assert all(type(piece) is Begin for piece in dialect.start)
 

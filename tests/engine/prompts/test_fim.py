@@ -79,6 +79,17 @@ def test_suffix_has_as_many_lines_as_engine_reads(name, lines, held):
     assert prompt(name, gap(f"$0\n{after}"), budget=4000, suffix_lines=lines).text.count("line") == held
 
 
+def test_lines_behind_gap_are_near_it_or_far_as_in_rows_of_ours():
+    after = "".join(f"line{i}\n" for i in range(100))
+    text = prompt("quicksilver", gap(f"a\nb = $0 + 1\n{after}"), budget=1000).text
+    far, _, rest = text.partition("<suf>")[2].partition("<pre>")
+    assert rest.startswith("a\n<near> + 1\nline0\n")
+    near, _, end = rest.removeprefix("a\n<near>").partition("<line><cur>")
+    assert (end, count(near) <= 64) == ("b = ", True)
+    assert far.startswith(f"line{near.count('line')}\n")
+    assert prompt("quicksilver", gap("def f():\n$0", block=True)).text.endswith("<block><cur>")
+
+
 def test_suffix_has_a_quarter_of_budget():
     after = "".join(f"line{i}\n" for i in range(100))
     text = prompt("qwen", gap(f"$0\n{after}"), budget=400).text

@@ -7,14 +7,15 @@ from mercury_engine.api import Snippet
 from mercury_engine.prompts.dialects import DIALECTS, Dialect
 from mercury_engine.prompts.received.parts import ReceivedGap
 
+OTHERS = [dialect for dialect in DIALECTS if not dialect.is_ours]
 PLACE = re.compile(r"\{(prefix|suffix)\}")
 ALSO = {"deepseek": "<｜fim▁end｜>{suffix}<｜fim▁begin｜>{prefix}<｜fim▁hole｜>"}
 """Orders of the same tokens that programs send, though the models were not trained with them: this is JetBrains'."""
 
 
 def _matches(prompt: str) -> Iterator[tuple[Dialect, tuple[str, str, str]]]:
-    """The dialects in which there is a gap, and what stands in its places."""
-    for dialect in DIALECTS:
+    """The dialects of others in which there is a gap, and what stands in its places."""
+    for dialect in OTHERS:
         for order in filter(None, (dialect.alone, ALSO.get(dialect.name))):
             if parts := _parts(order, prompt):
                 yield dialect, parts
