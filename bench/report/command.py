@@ -46,8 +46,8 @@ MODEL = {"local": SHIPPED}
 
 WITHOUT_MODEL = ("copy", "ngram")
 
-WITH_MODEL = {"ar": (), "llama": ("gguf", "llama_cpp")}
-"""Peers with our model, and the modules that each needs."""
+WITH_MODEL = {"ar": "", "llama": "llama_cpp"}
+"""Peers with our model, and the module that each needs."""
 
 Figures = dict[str, Any]
 
@@ -113,9 +113,9 @@ def runs(given: argparse.Namespace) -> Iterator[Measurement]:
 
 
 def _installed_peers() -> Iterator[str]:
-    for name, modules in WITH_MODEL.items():
-        if missing := [module for module in modules if find_spec(module) is None]:
-            print(f"{name} is left out: no {', '.join(missing)}; pip install 'mercury-ls[peers]'", file=sys.stderr)
+    for name, module in WITH_MODEL.items():
+        if module and find_spec(module) is None:
+            print(f"{name} is left out: no {module}; pip install 'mercury-ls[peers]'", file=sys.stderr)
         else:
             yield name
 
