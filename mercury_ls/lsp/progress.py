@@ -26,9 +26,9 @@ class Progress:
         self._server = server
         self._shows_loading = False
 
-    async def during_work(self, work: Awaitable[Answer], title: Callable[[], str]) -> Answer:
+    async def during_work(self, work: Callable[[], Awaitable[Answer]], title: Callable[[], str]) -> Answer:
         """Does the work, and lets the client show that something is done if it takes longer than a moment."""
-        task = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(work())
         try:
             await asyncio.wait([task], timeout=WORK_SHOWN_SECONDS)
             if task.done():

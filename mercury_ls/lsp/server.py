@@ -254,7 +254,7 @@ class Server(LanguageServer):
 
     def showing_work(self, work: Callable[[], Awaitable[Answer]]) -> Awaitable[Answer]:
         """Does the work, and lets the client show that something is done if it takes longer than a moment."""
-        return self.work_shown.during_work(work(), self._asking)
+        return self.work_shown.during_work(work, self._asking)
 
     def _asking(self) -> str:
         info = self.started.engine.status.info
