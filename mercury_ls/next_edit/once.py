@@ -17,6 +17,7 @@ SPELLED_ALIKE = 0.75
 """How alike two words are of which one is the other without its mistake, or in another form."""
 TRUTHS = frozenset({"false", "true"})
 NUMBERS = re.compile(r"[\d.]+(?:\0[\d.]+)*")
+QUOTES = "\"'`"
 STRING = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 OPERAND = re.compile(r"(?<![\w.$])[\w.$]++[ \t]*+\Z")
 COMPARED = re.compile(r"(?:[=!]==?|[<>]=?|\bis(?: not)?)[ \t]*\Z")
@@ -60,8 +61,17 @@ def _is_in_another_sentence(rule: Rule, place: Place, snapshot: Snapshot) -> boo
         return False
     if before.lower() == after.lower() or SequenceMatcher(None, before, after).ratio() >= SPELLED_ALIKE:
         return False
+    if not _is_word_of_sentence(snapshot.text, place.start, place.end):
+        return False
     left, right = sides(snapshot, place.start, place.end)
     return [*rule.left[-1:]] != left[-1:] or [*rule.right[:1]] != right[:1]
+
+
+def _is_word_of_sentence(text: str, start: int, end: int) -> bool:
+    """Whether blanks or quotes stand around it. Code looks otherwise, which a parser that has lost its way takes for a
+    string."""
+    around = text[max(start - 1, 0) : start] + text[end : end + 1]
+    return all(character.isspace() or character in QUOTES for character in around)
 
 
 def _are_numbers(before: str, after: str) -> bool:
