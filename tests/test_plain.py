@@ -1,7 +1,7 @@
 """Functions are plain: what a line decides can be seen, and a class fits into a head."""
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -47,24 +47,35 @@ def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def nodes(kind: tuple[type[ast.AST], ...], *folders: str) -> Iterator[tuple[str, Any]]:
-    for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, kind):
-                yield f"{path.relative_to(ROOT).as_posix()}:{node.lineno} {node.name}", node
+@cache
+def nodes(*folders: str) -> list[tuple[str, Any]]:
+    """The functions and classes, each with its place."""
+    paths = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    trees = ((path, ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in paths)
+    return [
+        (f"{path.relative_to(ROOT).as_posix()}:{node.lineno} {node.name}", node)
+        for path, tree in trees
+        for node in tree
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef))
+    ]
+
+
+def functions(*folders: str) -> list[tuple[str, Any]]:
+    return [(at, node) for at, node in nodes(*folders) if isinstance(node, FUNCTIONS)]
 
 
 def test_functions_decide_at_most_once_a_line():
-    dense = [at for at, node in nodes(FUNCTIONS, *PRODUCT) if decisions(node) > lines(node) > SHORT_LINES]
+    dense = [at for at, node in functions(*PRODUCT) if decisions(node) > lines(node) > SHORT_LINES]
     assert not dense, "give its steps names of their own"
 
 
 def test_functions_of_next_edits_decide_little():
-    assert not [at for at, node in nodes(FUNCTIONS, *DEEP_FOLDERS) if decisions(node) > MOST_DECISIONS]
+    assert not [at for at, node in functions(*DEEP_FOLDERS) if decisions(node) > MOST_DECISIONS]
 
 
 def test_classes_fit_into_a_head():
-    sizes = {node.name: node.end_lineno - node.lineno + 1 for _, node in nodes((ast.ClassDef,), *PRODUCT)}
+    classes = (node for _, node in nodes(*PRODUCT) if isinstance(node, ast.ClassDef))
+    sizes = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in classes}
     assert {name for name, size in sizes.items() if size > LONG_CLASSES.get(name, LONGEST_CLASS)} == set()
 
 
