@@ -38,9 +38,8 @@ def is_about_its_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     if _removes_from_another(rule, place, snapshot) or _reorders_another(before, after, place, snapshot):
         return True
     if syntax.inside(snapshot, place.start) is not None:
-        return _is_about_its_sentence(before, after, snapshot, place.start) or _is_in_another_sentence(
-            rule, place, snapshot
-        )
+        is_own = _is_about_its_sentence(before, after, snapshot, place.start)
+        return is_own or _is_in_another_sentence(rule, place, snapshot)
     if _is_keyword_for_name(before, after):
         return True
     head = snapshot.text[snapshot.line_start(snapshot.line_of(place.start)) : place.start]

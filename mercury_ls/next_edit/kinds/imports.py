@@ -92,8 +92,11 @@ def unknown_names(rule: Rule, home: Snapshot, project: Project) -> Sequence[str]
     of the project does."""
     if family(home.path) not in STATEMENTS:
         return ()
-    names = dict.fromkeys(NAME.findall(rule.after))
-    return [name for name in names if name not in KEYWORDS and _is_unknown(name, rule, home, project)]
+    names = [name for name in dict.fromkeys(NAME.findall(rule.after)) if name not in KEYWORDS]
+    return project.once(
+        ("unknown names", rule.after, rule.line, rule.lines, home.path),  # each file that is searched asks
+        lambda: [name for name in names if _is_unknown(name, rule, home, project)],
+    )
 
 
 def _is_unknown(name: str, rule: Rule, home: Snapshot, project: Project) -> bool:
