@@ -370,9 +370,10 @@ class Player:
             self._grown(params["uri"])
 
     def _grown(self, uri: str) -> None:
-        """Who has typed on asks anyway."""
+        """Who has typed on asks anyway. The answer may have been read in the same moment, and not been taken yet."""
         is_here = self._d in self._texts.open and self._uri(self._d) == uri
-        if is_here and not (INLINE in self._pending or INLINE in self._timers):
+        is_asking = INLINE in self._pending and self._pending[INLINE] not in self.client.received
+        if is_here and not (is_asking or INLINE in self._timers):
             self._ask(INLINE, {"context": {"triggerKind": AUTOMATIC}}, again=True)
 
     def _take(self, asked: Exchange, result: Any, d: int) -> None:

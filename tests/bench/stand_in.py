@@ -54,15 +54,16 @@ async def late(message, read: float, milliseconds: float, text: str, notes, name
     send({"method": "$/progress", "params": {"token": message["params"]["partialResultToken"], "value": draft}})
     item = {"insertText": text, "range": {"start": here, "end": here}, "command": command}
     wrote = time.perf_counter()
-    send({"id": message["id"], "result": {"items": [item]}})
+    answer = {"id": message["id"], "result": {"items": [item]}}
+    grown = {"method": "mercury/didGrow", "params": {"uri": message["params"]["textDocument"]["uri"]}}
+    send(answer, grown) if grows else send(answer)
     note(notes, method=message["method"], params=message["params"], ms=(wrote - read) * 1000)
-    if grows:
-        send({"method": "mercury/didGrow", "params": {"uri": message["params"]["textDocument"]["uri"]}})
 
 
-def send(message) -> None:
-    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-    sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+def send(*messages) -> None:
+    """Send them so that they arrive together."""
+    bodies = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in messages]
+    sys.stdout.buffer.write(b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies))
     sys.stdout.buffer.flush()
 
 
