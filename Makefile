@@ -26,7 +26,8 @@ help:
 	@echo "make types   check the types as on Windows and macOS"
 	@echo "make workflows  lint GitHub's workflows with actionlint, which its installation loads from GitHub"
 	@echo "make fix     format, and repair what the linter can"
-	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in five minutes"
+	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in five minutes;"
+	@echo "               PEERS='--llama FOLDER --base FILE.gguf --peers NAME' beside llama.cpp and added models"
 	@echo "make release  build what a tag publishes, and try each artefact in an empty environment"
 	@echo "python house.py [FOLDER]  say of each file in a sentence what it holds"
 	@echo "make bundle  build one file that installs on machines without a network, and try it"
@@ -113,8 +114,7 @@ train-edits: $(READY)
 		--model $(QUICKSILVER) --data $(COMMITS) --out $(RUN) --start training/edits/factors.safetensors
 
 bench: $(READY)
-	$(PIP) 'mercury-ls[peers]'
-	$(BIN)/python -m bench.report $(QUICK)
+	$(BIN)/python -m bench.report $(QUICK) $(PEERS)
 	$(if $(QUICK),,$(BIN)/python -m bench.ratchet --update)
 
 release: $(BASE)

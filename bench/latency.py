@@ -1,8 +1,9 @@
 """What a user waits for at each step through two files, with a model's real weights and the real processes.
 
-    python -m bench.latency [--model FOLDER|URL] [--set FILE] [--files N] [--busy CORES] [--by-hand]
+    python -m bench.latency [--model FOLDER|URL|FILE.gguf] [--set FILE] [--files N] [--busy CORES] [--by-hand]
 
-A URL is that of llama.cpp's server, which is asked as llama.vim asks it, and timed up to the end of the first line.
+A URL is that of llama.cpp's server, which is asked as llama.vim asks it, and timed up to the end of the first line; for
+a GGUF file it is started (`--llama-server PROGRAM`).
 Each file is opened and asked in at once; a few keys are typed and asked after; after a rest the cursor jumps by 100
 lines; another file is opened, and the first one entered again where it was left. Beside the times stand the tokens
 that answers waited for and that were read meanwhile. How long answers take while somebody types as recorded is told by
@@ -12,10 +13,13 @@ that answers waited for and that were read meanwhile. How long answers take whil
 import argparse
 import asyncio
 import json
+import os
+import socket
+import subprocess
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,6 +42,7 @@ JUMP_LINES = 100
 STEPS = ("open", "key", "jump", "return")
 OWN_SET = Path("bench/sets/fim.jsonl")
 LINES_BEFORE, LINES_BEHIND = 256, 64
+LOOPBACK, OPENING_SECONDS = "127.0.0.1", 60.0
 LLAMA_VIM: dict[str, Any] = {
     "id_slot": 0,
     "cache_prompt": True,
@@ -67,7 +72,8 @@ class Step(Struct, frozen=True):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default=SHIPPED, help=f"{MODELS}, or a URL")
+    parser.add_argument("--model", default=SHIPPED, help=f"{MODELS}, a URL, or a GGUF file")
+    parser.add_argument("--llama-server", metavar="PROGRAM", default="llama-server", help="which serves a GGUF file")
     parser.add_argument("--set", type=Path, default=OWN_SET, help="rows whose files are visited")
     parser.add_argument("--files", type=int, default=12)
     parser.add_argument("--busy", type=int, default=0, help="keep this many cores busy meanwhile")
@@ -76,9 +82,11 @@ def main() -> None:
     files = list(long_files(read_rows(given.set)))[: given.files]
     if len(files) < 2:
         raise SystemExit(f"{given.set}: fewer than two files of more than {JUMP_LINES} lines; name another set")
-    with busy(given.busy):
+    with busy(given.busy), ExitStack() as stack:
         trigger = BY_HAND if given.by_hand else AUTOMATIC
-        steps, usage = asyncio.run(visited(given.model, files, rest=REST_SECONDS, trigger=trigger))
+        is_file = given.model.endswith(".gguf")
+        model = stack.enter_context(llama_server(given.llama_server, given.model)) if is_file else given.model
+        steps, usage = asyncio.run(visited(model, files, rest=REST_SECONDS, trigger=trigger))
     found = {name: figures([step for step in steps if step.name == name]) for name in STEPS}
     print(f"{'':8}{'n':>5}{'p50 ms':>9}{'p90 ms':>9}{'shown':>7}{'awaited':>9}{'ahead':>8}  (tokens, mean)")
     for name, row in found.items():
@@ -98,6 +106,30 @@ def long_files(rows: Sequence[FimRow]) -> Iterator[FimRow]:
         if (row.repo, row.path) not in seen and text.count("\n") > JUMP_LINES + 1:
             seen.add((row.repo, row.path))
             yield row
+
+
+@contextmanager
+def llama_server(program: str, gguf: str) -> Iterator[str]:
+    """The address of llama.cpp's server with this file, on two cores or one."""
+    with socket.create_server((LOOPBACK, 0)) as free:
+        port = free.getsockname()[1]
+    threads = str(min(2, os.cpu_count() or 1))
+    command = [program, "-m", gguf, "-t", threads, "-c", "8192", "--host", LOOPBACK, "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            _until_healthy(process, url := f"http://{LOOPBACK}:{port}")
+            yield url
+        finally:
+            process.terminate()
+
+
+def _until_healthy(process: subprocess.Popen[bytes], url: str) -> None:
+    until = time.monotonic() + OPENING_SECONDS
+    while process.poll() is None and time.monotonic() < until:
+        with suppress(OSError), urllib.request.urlopen(f"{url}/health"):
+            return
+        time.sleep(0.2)
+    raise SystemExit(f"{process.args[0]} does not serve {process.args[2]}: start it by hand to see why")
 
 
 class Peer(Protocol):

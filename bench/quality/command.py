@@ -1,7 +1,7 @@
 """The quality of suggestions as users get them: rows answered through the language server's own sessions.
 
     python -m bench.quality --fim FILE … --next-edit FILE … [--engine local|fake|FOLDER|peer:NAME]
-                            [--peers ar,llama,…] [--limit N] [--projects MIRRORS]
+                            [--peers ar,copy,…] [--limit N] [--projects MIRRORS]
 
 Each row is typed up to its place and asked for twice: as after a keystroke, under the default bar, and on explicit
 request. Peers answer the same rows in turn (A B, then B A), so that times are compared in pairs. With bare clones of
@@ -34,7 +34,7 @@ def main() -> None:
     print(json.dumps(found))
 
 
-PEERS = "ar, ar+copy, llama, copy, ngram, effort:LEVEL, or added models; separated by commas"
+PEERS = "ar, ar+copy, copy, ngram, effort:LEVEL, or added models; separated by commas"
 
 
 def _work_of(given: argparse.Namespace) -> QualityRun:

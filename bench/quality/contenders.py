@@ -6,29 +6,26 @@
 | `peer:ar`, `peer:ar+copy` | the same model, token by token, without and with copies as drafts |
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
 | `peer:effort:LEVEL` | the same engine at another effort |
-| `peer:llama` | llama.cpp with the same weights, with its prompt cache |
 | `peer:` and the name or folder of an added model | that model; a server gets the code of the rows |
 """
 
-import os
-import tempfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import get_args
 
 from bench.quality.editor import NO_FILE, Contender, Metered
-from bench.quality.left_to_right import LeftToRight
-from bench.quality.llama import LlamaPeer
 from mercury_engine import model_folders
 from mercury_engine.api import Effort, Engine, EngineError
+from mercury_engine.decode.policy import Decode
 from mercury_engine.engine import open_engine
-from mercury_engine.model.published import write_gguf
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.serve.models import open_model
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import EngineSettings
 from mercury_training.evaluate.baselines import BASELINES
+
+WITH_OUR_WEIGHTS: tuple[Decode, ...] = ("ar", "ar+copy")
 
 EFFORTS: dict[str, Effort] = {f"peer:effort:{effort}": effort for effort in get_args(Effort)}
 
@@ -43,30 +40,29 @@ def model_folder(engine: str) -> Path | None:
 @asynccontextmanager
 async def opened(name: str, engine: str = "local") -> AsyncIterator[Contender]:
     """The contender with this name. `engine` has the weights that some peers decode in other ways."""
-    with ExitStack() as stack:
-        meter = Metered(_engine_of(stack, name, engine))
-        client = InProcessClient(meter)
-        try:
-            await client.start()
-            yield Contender(_short(name), client, meter)
-        finally:
-            await client.close()
+    meter = Metered(_engine_of(name, engine))
+    client = InProcessClient(meter)
+    try:
+        await client.start()
+        yield Contender(_short(name), client, meter)
+    finally:
+        await client.close()
 
 
 def _short(name: str) -> str:
     return Path(name.removeprefix("peer:")).name
 
 
-def _engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
+def _engine_of(name: str, engine: str) -> Engine:
     if not name.startswith("peer:"):
         return _added(model_folder(name), network=name != "local")
     peer = name.removeprefix("peer:")
     if peer in BASELINES:
         return BASELINES[peer]()
-    if peer in WITH_OUR_WEIGHTS:
+    if decode := next((way for way in WITH_OUR_WEIGHTS if way == peer), None):
         if (folder := model_folder(engine)) is None:
             raise EngineError(f"{name} decodes our weights, and no model is installed; name its folder with --engine")
-        return WITH_OUR_WEIGHTS[peer](folder, stack)
+        return open_engine(folder, decode=decode)
     try:
         folder = model_folders.resolve(peer)
     except EngineError as error:
@@ -77,18 +73,3 @@ def _engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
 
 def _added(folder: Path | None, *, network: bool) -> Engine:
     return open_model(folder, EngineSettings(), lambda share, what: None, network=network)
-
-
-def llama(folder: Path, stack: ExitStack) -> Engine:
-    path = write_gguf(folder, Path(stack.enter_context(tempfile.TemporaryDirectory())))
-    peer = LlamaPeer(path, min(2, os.cpu_count() or 1))
-    stack.callback(peer.close)
-    return LeftToRight(folder, peer, "llama.cpp", "as stored")
-
-
-WITH_OUR_WEIGHTS: dict[str, Callable[[Path, ExitStack], Engine]] = {
-    "ar": lambda folder, stack: open_engine(folder, decode="ar"),
-    "ar+copy": lambda folder, stack: open_engine(folder, decode="ar+copy"),
-    "llama": llama,
-}
-"""Each opener opens a model's folder; the stack closes what has to be closed."""

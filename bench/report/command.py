@@ -1,8 +1,11 @@
 """The whole benchmark: every measurement one after the other, then tables and plots of them in docs/benchmarks.
 
     python -m bench.report [--quick] [--engine local|fake|FOLDER] [--fim FILE …] [--next-edit FILE …] [--out FOLDER]
+                           [--llama FOLDER] [--base GGUF] [--peers NAME,…]
     python -m bench.report --draw        only the tables and plots, from earlier measurements
 
+Peers are measured in the same run: llama.cpp's programs read and write with our layers and bits, and answer keys with
+the file of the base, as llama.vim asks; added models are asked for the same rows.
 Each measurement is a command whose last line is JSON; all results are kept in figures.json. The report is made without
 measurements that failed, and names them.
 """
@@ -13,7 +16,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +46,7 @@ PATIENCE_SECONDS = 2400
 MODEL = {"local": SHIPPED}
 """Names of an engine that differ between `bench.quality` and the replay."""
 
-WITHOUT_MODEL = ("copy", "ngram")
-
-WITH_MODEL = {"ar": "", "llama": "llama_cpp"}
-"""Peers with our model, and the module that each needs."""
+WITHOUT_MODEL, WITH_MODEL = ("copy", "ngram"), ("ar",)
 
 Figures = dict[str, Any]
 
@@ -69,6 +68,9 @@ def main() -> None:
     parser.add_argument("--engine", default="local")
     parser.add_argument("--fim", type=Path, nargs="+", default=[SETS / "fim.jsonl"], metavar="FILE")
     parser.add_argument("--next-edit", type=Path, nargs="+", default=[SETS / "next_edit.jsonl"], metavar="FILE")
+    parser.add_argument("--llama", type=Path, metavar="FOLDER", help="where llama-bench and llama-server are")
+    parser.add_argument("--base", metavar="GGUF", help="what llama-server answers with")
+    parser.add_argument("--peers", metavar="NAME,…", default="", help="added models")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--draw", action="store_true", help="measure nothing")
     given = parser.parse_args()
@@ -96,7 +98,14 @@ def runs(given: argparse.Namespace) -> Iterator[Measurement]:
     engine, model = ("--engine", name), ("--model", MODEL.get(name, name))
     small, recorded = _sessions()
     yield Measurement("server", ("-m", "bench.server", *(("--keystrokes", "200") if quick else ())))
-    yield Measurement("latency", ("-m", "bench.latency", "--files", "2" if quick else "8", *model))
+    visited = ("-m", "bench.latency", "--files", "2" if quick else "8")
+    yield Measurement("latency", (*visited, *model))
+    if given.llama and given.base:
+        served = ("--model", given.base, "--llama-server", str(given.llama / "llama-server"))
+        yield Measurement("latency_llama", (*visited, *served))
+    if folder := model_folder(name):
+        program = ("--llama-bench", str(given.llama / "llama-bench")) if given.llama else ()
+        yield Measurement("pace", ("-m", "bench.pace", str(folder), "--rounds", "1" if quick else "5", *program))
     pace = ("--speed", "max" if quick else "1", "--pause-cap", "2", "--client", "vscode")
     sessions = small[:3] if quick else recorded
     yield Measurement("replay", ("-m", "bench.replay", *sessions, *pace, *model))
@@ -105,19 +114,11 @@ def runs(given: argparse.Namespace) -> Iterator[Measurement]:
     yield Measurement("load", ("-m", "bench.load", *crowds, *model))
     changes = ("3", "3") if quick else ("36", "18")
     yield Measurement("judged", ("-m", "bench.judged", *JUDGED, "--renames", changes[0], "--parameters", changes[1]))
-    peers = [*WITHOUT_MODEL, *(_installed_peers() if model_folder(name) else ())]
+    peers = [*WITHOUT_MODEL, *(WITH_MODEL if folder else ()), *filter(None, given.peers.split(","))]
     asked = ("-m", "bench.quality", *engine, "--fim", *map(str, given.fim))
     yield Measurement("peers", (*asked, "--peers", ",".join(peers), "--limit", "4" if quick else "40"))
     next_edit = ("--next-edit", *map(str, given.next_edit))
     yield Measurement("quality", (*asked, *next_edit, *(("--limit", "8") if quick else ())))
-
-
-def _installed_peers() -> Iterator[str]:
-    for name, module in WITH_MODEL.items():
-        if module and find_spec(module) is None:
-            print(f"{name} is left out: no {module}; pip install 'mercury-ls[peers]'", file=sys.stderr)
-        else:
-            yield name
 
 
 def _sessions() -> tuple[list[str], list[str]]:

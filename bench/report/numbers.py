@@ -1,6 +1,7 @@
 """The numbers and plots on the page in docs/benchmarks, from what was measured."""
 
 import re
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,12 @@ VISITED = {
     "return": "back to the file before",
 }
 
+PACES = {"read, tokens/s": "reading 512 tokens, tokens a second", "1 rows, ms": "a pass of one row, ms"}
+
 CHANGED = {"renamed": "names changed", "removed": "parameters removed", "swapped": "parameters swapped"}
 
 PEERS = {
     "ar": "the same engine, token by token",
-    "llama": "llama.cpp with the same weights",
     "copy": "no model, copying the longest match",
     "ngram": "no model, n-grams",
 }
@@ -83,6 +85,28 @@ def latency(found: Figures) -> Iterator[Row]:
             value = f"{milliseconds([step['p50_ms'], step['p90_ms']])}; {step['shown']:.0%}"
             yield f"{what} ({files} files): first answer, p50, p90; something shown", value, command
         yield "memory of the engine there, at most", f"{given['engine_mb'][0]:.0f} MB", command
+
+
+def latency_llama(found: Figures) -> Iterator[Row]:
+    if given := of(found, "latency_llama"):
+        for name, what in VISITED.items():
+            step = given["steps"][name]
+            told = f"{what} ({given['files']} files), llama.cpp with the base, asked as llama.vim asks: p50, p90"
+            yield told, milliseconds([step["p50_ms"], step["p90_ms"]]), given["command"]
+
+
+def pace(found: Figures) -> Iterator[Row]:
+    """Beside llama.cpp with the same layers and bits, if that was measured."""
+    given = of(found, "pace")
+    for figure, what in PACES.items():
+        told = {
+            "llama.cpp" if name.startswith("llama.cpp ") else "ours": statistics.median(values)
+            for name, values in given.get("rounds", {}).items()
+            if name.endswith(f" {figure}")
+        }
+        if told:
+            value = "; ".join(f"{name} {number:.1f}" for name, number in told.items())
+            yield f"{what}, medians of {given['count']} rounds", value, given["command"]
 
 
 def judged(found: Figures) -> Iterator[Row]:
@@ -187,6 +211,8 @@ def peers(found: Figures) -> Iterator[Row]:
 PARTS: Sequence[Callable[[Figures], Iterator[Row]]] = (
     server,
     latency,
+    latency_llama,
+    pace,
     replay,
     load,
     judged,

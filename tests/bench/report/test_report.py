@@ -101,6 +101,21 @@ def test_latency_and_verdicts_are_reported_with_their_commands():
     assert f"| {verdicts} | `python -m bench.judged` |" in found
 
 
+def test_llama_is_reported_beside_our_own_pace():
+    rounds = {"q read, tokens/s": [700.0, 900.0, 800.0], "llama.cpp read, tokens/s": [300.0], "q 8 rows, ms": [30.0]}
+    steps = {name: {"p50_ms": 1500.0, "p90_ms": 2100.0} for name in numbers.VISITED}
+    found = table(
+        {
+            "pace": {"command": "python -m bench.pace q", "count": 3, "rounds": rounds},
+            "latency_llama": {"command": "python -m bench.latency --model x.gguf", "files": 2, "steps": steps},
+        }
+    )
+    assert "| reading 512 tokens, tokens a second, medians of 3 rounds | ours 800.0; llama.cpp 300.0 |" in found
+    assert "back to the file before (2 files), llama.cpp with the base, asked as llama.vim asks" in found
+    assert "| 1500, 2100 ms | `python -m bench.latency` |" in found
+    assert "a pass of one row" not in found
+
+
 def test_plots_are_drawn_of_what_is_there_and_old_ones_go(tmp_path):
     (tmp_path / "memory.svg").write_text("of an earlier report")
     draw(FOUND, tmp_path)
@@ -145,11 +160,13 @@ def test_page_says_what_was_measured():
 @pytest.mark.parametrize("quick", [True, False])
 def test_measurements_belong_to_the_table_and_read_committed_files(quick):
     sets = {"fim": [Path("bench/sets/fim.jsonl")], "next_edit": [Path("bench/sets/next_edit.jsonl")]}
-    given = argparse.Namespace(quick=quick, engine="fake", out=Path("out"), **sets)
-    planned = list(runs(given))
+    beside = {"llama": Path("llama/bin"), "base": "base.gguf", "peers": "base"}
+    planned = list(runs(argparse.Namespace(quick=quick, engine="fake", out=Path("out"), **sets, **beside)))
     assert [run.name for run in planned] == [
-        *("server", "latency", "replay", "replay_busy", "load", "judged", "peers", "quality"),
+        *("server", "latency", "latency_llama", "replay", "replay_busy", "load", "judged", "peers", "quality"),
     ]
+    assert planned[2].arguments[-4:] == ("--model", "base.gguf", "--llama-server", "llama/bin/llama-server")
+    assert "copy,ngram,base" in planned[-2].arguments
     named = [part for run in planned for part in run.arguments if part.endswith(".jsonl")]
     assert all(Path(name).exists() for name in named)
 
