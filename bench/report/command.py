@@ -98,11 +98,10 @@ def runs(given: argparse.Namespace) -> Iterator[Measurement]:
     engine, model = ("--engine", name), ("--model", MODEL.get(name, name))
     small, recorded = _sessions()
     yield Measurement("server", ("-m", "bench.server", *(("--keystrokes", "200") if quick else ())))
-    visited = ("-m", "bench.latency", "--files", "2" if quick else "8")
-    yield Measurement("latency", (*visited, *model))
+    yield Measurement("latency", ("-m", "bench.latency", "--files", "2" if quick else "8", *model))
     if given.llama and given.base:
         served = ("--model", given.base, "--llama-server", str(given.llama / "llama-server"))
-        yield Measurement("latency_llama", (*visited, *served))
+        yield Measurement("latency_llama", ("-m", "bench.latency", "--files", "2" if quick else "4", *served))
     if folder := model_folder(name):
         program = ("--llama-bench", str(given.llama / "llama-bench")) if given.llama else ()
         yield Measurement("pace", ("-m", "bench.pace", str(folder), "--rounds", "1" if quick else "5", *program))
