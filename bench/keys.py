@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from bench.harness.measures import machine
 from bench.harness.random_keys import LaidOut, laid_out, leaks, random_code, random_key, random_names
@@ -229,7 +230,8 @@ def _asked(rng: random.Random, questions: Questions, snapshot: Snapshot, offset:
         FileDiagnostic(offset, offset, f'Cannot find name "{quoted}".'),
     )
     question = questions.completion(snapshot, offset, invoked=True)
-    yield Sent("completion", questions.engine.cleared(suggest.gap_at(question, Target(offset, offset, block=True))))
+    block = replace(question, target=Target(offset, offset, block=True))
+    yield Sent("completion", questions.engine.cleared(suggest.gap_at(block)))
     rewrite = region.regions_at(question, snapshot, offset, about)
     yield Sent("rewrite", questions.engine.cleared(rewrite))
     after = Candidate(snapshot.uri, offset, offset, "x", "replace", None, {})

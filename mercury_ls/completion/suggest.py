@@ -61,18 +61,19 @@ class Filling(Protocol):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """Everything that a suggestion depends on; the engine `fills` gaps, `rewrites` regions, so many small `places` at
-    once, or `judges` proposals in time, `strong` says that it is asked for several lines wherever they fit, `slow`
-    that it is asked by hand alone, `grows` that its drafts only ever get longer, `starts` that these may be shown as
-    they are; `slots` is for those who watch the draft, `judge` says how likely answers are to be kept, `missed` that
-    the user just typed something else than the last one, `most_tokens` how long a suggestion may become,
-    `alternatives` how many answers it may have. If it is `persistent`, another answer is asked for where one has to be
-    discarded, and the next line where a line is complete. The `blind_bar` is for answers whose model tells no
-    probabilities.
+    """Everything that a suggestion depends on. It goes to the `target`, which is nothing but the cursor until `where`
+    has chosen. The engine `fills` gaps, `rewrites` regions, so many small `places` at once, or `judges` proposals in
+    time, `strong` says that it is asked for several lines wherever they fit, `slow` that it is asked by hand alone,
+    `grows` that its drafts only ever get longer, `starts` that these may be shown as they are; `slots` is for those who
+    watch the draft, `judge` says how likely answers are to be kept, `missed` that the user just typed something else
+    than the last one, `most_tokens` how long a suggestion may become, `alternatives` how many answers it may have. If
+    it is `persistent`, another answer is asked for where one has to be discarded, and the next line where a line is
+    complete. The `blind_bar` is for answers whose model tells no probabilities.
     """
 
     snapshot: Snapshot
     offset: int
+    target: Target
     history: History
     related: Related
     settings: SuggestSettings
@@ -111,18 +112,18 @@ def judges_in_time(info: EngineInfo) -> bool:
     return info.judges and 0.0 < info.reading_ms(OPINION_TOKENS) <= 0.75 * OPINION_MS
 
 
-async def suggest(question: Question, target: Target, engine: Filling) -> AsyncGenerator[Answer]:
+async def suggest(question: Question, engine: Filling) -> AsyncGenerator[Answer]:
     """Answers as the drafts improve; the last one is final, and the only one that most editors need. It has the offers
     of alternatives too, which are asked for together. None of these takes anything from the first: what fails or comes
     too late is left out."""
     first, deadline = NO_DRAFT, Deadline(question.deadline_ms)
-    async with aclosing(_improving(question, target, engine, deadline)) as answers:
+    async with aclosing(_improving(question, engine, deadline)) as answers:
         async for first in answers:
             if not first.final:
                 yield first
 
     async def last(number: int) -> Answer:
-        async with aclosing(_improving(alternative(question, number), target, engine, deadline)) as answers:
+        async with aclosing(_improving(alternative(question, number), engine, deadline)) as answers:
             return [answer async for answer in answers][-1]
 
     numbers = range(1, question.alternatives) if deadline.left else ()
@@ -135,10 +136,10 @@ def alternative(question: Question, number: int) -> Question:
     return replace(question, seed=question.seed + number, persistent=False)
 
 
-async def _improving(question: Question, target: Target, engine: Filling, deadline: Deadline) -> AsyncGenerator[Answer]:
+async def _improving(question: Question, engine: Filling, deadline: Deadline) -> AsyncGenerator[Answer]:
     answer = NO_DRAFT
-    for span in _targets(question, target):
-        async with aclosing(_attempts(question, span, engine, deadline)) as answers:
+    for attempted in _places(question):
+        async with aclosing(_attempts(attempted, engine, deadline)) as answers:
             async for answer in answers:
                 if not answer.final:
                     yield answer
@@ -147,21 +148,22 @@ async def _improving(question: Question, target: Target, engine: Filling, deadli
     yield replace(answer, final=True)
 
 
-def _targets(question: Question, target: Target) -> Iterator[Target]:
-    """The target, and by hand at the end of a line the place below, for when the model adds nothing to the line."""
-    yield target
-    snapshot, line = question.snapshot, question.snapshot.line_of(target.start)
+def _places(question: Question) -> Iterator[Question]:
+    """The question, and by hand at the end of a line the same below, for when the model adds nothing to the line."""
+    yield question
+    snapshot, target = question.snapshot, question.target
+    line = snapshot.line_of(target.start)
     if question.persistent and target.end == snapshot.line_end(line) and snapshot.line(line).strip():
-        yield Target(target.start, target.end, block=True, free=True, below=True)
+        yield replace(question, target=Target(target.start, target.end, block=True, free=True, below=True))
 
 
-async def _attempts(question: Question, span: Target, engine: Filling, deadline: Deadline) -> AsyncGenerator[Answer]:
+async def _attempts(question: Question, engine: Filling, deadline: Deadline) -> AsyncGenerator[Answer]:
     """The answers to each seed as they grow, until one is shown or no other is worth a try."""
     answer, is_shown = NO_DRAFT, False
     for seed in count(question.seed):
-        async with aclosing(engine.fill(deadline.limited(gap_at(question, span, seed)))) as drafts:
+        async with aclosing(engine.fill(deadline.limited(gap_at(question, seed)))) as drafts:
             async for draft in drafts:
-                answer = answered(question, span, draft)
+                answer = answered(question, draft)
                 is_shown = is_shown or bool(answer.offers)
                 yield answer
         if is_shown or not (_goes_on(question, answer, seed - question.seed) and deadline.left):
@@ -191,7 +193,8 @@ def _goes_on(question: Question, answer: Answer, tried: int) -> bool:
     return is_held_back and is_tried and tried < SEARCHED
 
 
-def where(question: Question) -> Target | Silence:
+def where(question: Question) -> Question | Silence:
+    """The question with the place that a completion goes to, or why there is none."""
     snapshot = question.snapshot
     if not question.fills:
         return Silence("the model only proposes next edits; `mercury-ls model recommend` names some that complete code")
@@ -200,12 +203,13 @@ def where(question: Question) -> Target | Silence:
     if question.slow and not question.invoked:
         return Silence("the model is too slow here to follow your typing: request a suggestion by hand")
     settings = question.settings
-    return at_cursor(snapshot, question.offset, settings, invoked=question.invoked, strong=question.strong)
+    target = at_cursor(snapshot, question.offset, settings, invoked=question.invoked, strong=question.strong)
+    return target if isinstance(target, Silence) else replace(question, target=target)
 
 
-def gap_at(question: Question, target: Target, seed: int = 0) -> Gap:
+def gap_at(question: Question, seed: int = 0) -> Gap:
     """The target of a completion replaces nothing but blanks behind the cursor, which no model needs to see."""
-    snapshot = question.snapshot
+    snapshot, target = question.snapshot, question.target
     start, end = window(snapshot, target.start, question.budget.characters)
     before, block = shown(snapshot)[start : target.start], target.block
     if target.below:
@@ -237,9 +241,9 @@ def _without_keys(snapshot: Snapshot, members: Members) -> Members:
     return Members(without_quotes(snapshot, members.receiver), names)
 
 
-def answered(question: Question, span: Target, draft: Draft) -> Answer:
+def answered(question: Question, draft: Draft) -> Answer:
     """What is unlikely to be kept is not shown, but followed: the text that the user writes says what it was worth."""
-    if span.below and draft.text.strip():
+    if question.target.below and draft.text.strip():
         draft = replace(draft, text="\n" + draft.text)
     answer = Answer(
         step=draft.step,
@@ -253,7 +257,7 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     if not draft.step:
         return replace(answer, silence=READING.format(counted(draft.unread, "token")) if draft.unread else LATE)
     if question.grows and not (question.starts or draft.complete):
-        draft = replace(draft, text=_beginning(draft.text, block=span.block, is_last=draft.final))
+        draft = replace(draft, text=_beginning(draft.text, block=question.target.block, is_last=draft.final))
     if question.hides and MASK.search(draft.text):
         return replace(answer, silence="it repeats a private key, which the model was not shown")
     if not draft.text.strip():
@@ -268,7 +272,7 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
             return replace(answer, silence=unsure)
     is_cut = question.starts and not (question.invoked or draft.complete or draft.text.endswith("\n"))
     text = without_loose_end(draft.text) if is_cut else draft.text
-    edit = polish(question.snapshot, span, text, question.history, complete=draft.complete)
+    edit = polish(question.snapshot, question.target, text, question.history, complete=draft.complete)
     if isinstance(edit, Silence):
         return replace(answer, silence=unsure or edit.reason)
     saved = p_accept * len(edit.text.strip())

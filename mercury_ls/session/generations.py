@@ -17,7 +17,6 @@ from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.polish import in_the_files_style
 from mercury_ls.completion.suggest import Filling, Question, suggest
-from mercury_ls.completion.target import Target
 from mercury_ls.link.client import BusyError, EngineUnavailable
 
 log = logging.getLogger(__name__)
@@ -35,10 +34,9 @@ class Generation:
     suggestion that changes while it is read is worse than a late one.
     """
 
-    def __init__(self, question: Question, target: Target, engine: Filling, pace: EnginePace) -> None:
+    def __init__(self, question: Question, engine: Filling, pace: EnginePace) -> None:
         self.id = uuid.uuid4().hex[:16]
         self.question = question
-        self.target = target
         self.answer = Answer()
         self.alternatives: Sequence[Generation] = ()
         self.failure = ""
@@ -91,7 +89,7 @@ class Generation:
         if cursor < self.question.offset:
             return self.is_ahead and base.text.startswith(current.text[:cursor])
         draft = self.answer.draft if self.question.grows or self.is_over else ""
-        edit = TextEdit(self.target.start, self.target.end, in_the_files_style(draft, base))
+        edit = self._replacing(in_the_files_style(draft, base))
         return may_become(edit, base.text, current.text, cursor)
 
     def remainder(self, current: Snapshot, cursor: int) -> Offer | None:
@@ -139,7 +137,11 @@ class Generation:
             return None
         self._is_taught = True
         text = in_the_files_style(answer.draft, self.question.snapshot)
-        return evidence, offer.edit if offer else TextEdit(self.target.start, self.target.end, text)
+        return evidence, offer.edit if offer else self._replacing(text)
+
+    def _replacing(self, text: str) -> TextEdit:
+        target = self.question.target
+        return TextEdit(target.start, target.end, text)
 
     def close(self) -> None:
         """Stops the engine within one pass. What it has written stays known: the user may come back to it."""
@@ -158,7 +160,7 @@ class Generation:
         began = first = clock()
         first_tokens = 0.0
         try:
-            async with aclosing(suggest(self.question, self.target, engine)) as answers:
+            async with aclosing(suggest(self.question, engine)) as answers:
                 async for answer in answers:
                     if first == began and answer.draft.strip():
                         first, first_tokens = clock(), self._tokens_of(answer)

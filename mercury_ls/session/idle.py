@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from mercury_engine.api import EngineError
 from mercury_ls.completion.suggest import gap_at
-from mercury_ls.completion.target import Target
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit import region
 from mercury_ls.session.questions import Questions
@@ -118,10 +117,7 @@ class Idle:
         if files.documents[uri].is_slow:
             await files.parsed(uri)
         question = self._questions.about(files.documents[uri].snapshot(), offset)
-        if question.fills:
-            ahead = gap_at(question, Target(offset, offset))
-        else:
-            ahead = region.regions_at(question, question.snapshot, offset)
+        ahead = gap_at(question) if question.fills else region.regions_at(question, question.snapshot, offset)
         try:
             await self._questions.engine.warm(ahead)
         except (EngineUnavailable, EngineError) as error:

@@ -16,6 +16,7 @@ from mercury_ls.completion.context import Related
 from mercury_ls.completion.judge import UNTAUGHT, Evidence, Judge
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Question, judges_in_time
+from mercury_ls.completion.target import Target
 from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import NameSources
 from mercury_ls.session.gate import Gate
@@ -111,6 +112,7 @@ class Questions:
         return Question(
             snapshot=snapshot,
             offset=offset,
+            target=Target(offset, offset),
             history=self.files.history,
             related=self.related(snapshot, offset),
             settings=settings.suggest,

@@ -16,7 +16,7 @@ from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.offers import Answer, Offer, with_sent
 from mercury_ls.completion.polish import is_scrap
 from mercury_ls.completion.suggest import Question, alternative, joined, where
-from mercury_ls.completion.target import Silence, Target
+from mercury_ls.completion.target import Silence
 from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import NameSources
 from mercury_ls.project.workspace import Workspace
@@ -213,12 +213,11 @@ class Session:
         return self._begin(place.snapshot, place.offset, invoked)
 
     def _begin(self, snapshot: Snapshot, offset: int, invoked: bool) -> Generation | Silence:
-        question = self.questions.completion(snapshot, offset, invoked=invoked)
-        target = where(question)
-        return target if isinstance(target, Silence) else self.generations.add(self._generation(question, target))
+        question = where(self.questions.completion(snapshot, offset, invoked=invoked))
+        return question if isinstance(question, Silence) else self.generations.add(self._generation(question))
 
-    def _generation(self, question: Question, target: Target) -> Generation:
-        return Generation(question, target, self.engine, self.questions.pace)
+    def _generation(self, question: Question) -> Generation:
+        return Generation(question, self.engine, self.questions.pace)
 
     def _answer_of(self, generation: Generation, place: RequestPlace) -> Answer | None:
         """What the generation has for a place by now, or why it has nothing; None while it is to be waited for, or if
@@ -273,7 +272,7 @@ class Session:
             seconds = ALTERNATIVES_SECONDS
             question, number = generation.question, self.settings.suggest.alternatives
             questions = (alternative(question, other) for other in range(1, number))
-            generation.alternatives = [self._generation(variant, generation.target) for variant in questions]
+            generation.alternatives = list(map(self._generation, questions))
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*(alternative.end() for alternative in generation.alternatives))
@@ -406,11 +405,10 @@ class Session:
         snapshot = self.files.documents[uri].snapshot()
         if failure := self.generations.failure(snapshot, offset):
             return failure
-        question = self.questions.completion(snapshot, offset)
-        target = where(question)
-        if isinstance(target, Silence):
-            return target.reason
-        generation = self._generation(question, target)
+        question = where(self.questions.completion(snapshot, offset))
+        if isinstance(question, Silence):
+            return question.reason
+        generation = self._generation(question)
         await generation.end()
         answer = generation.answer
         self.questions.tell(answer)

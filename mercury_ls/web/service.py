@@ -17,7 +17,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import applied
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Question, gap_at, suggest, where
-from mercury_ls.completion.target import Silence, Target
+from mercury_ls.completion.target import Silence
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineLink
 from mercury_ls.link.wire import Status
@@ -163,11 +163,11 @@ class Service:
         return self.engine.for_client(client.name).chat(request)
 
     async def _completions(self, place: _ApiPlace, wish: Wish) -> AsyncGenerator[Answer]:
-        target = _target(place, wish)
-        if isinstance(target, Silence):
-            yield Answer(silence=target.reason, final=True)
+        question = _completion(place, wish)
+        if isinstance(question, Silence):
+            yield Answer(silence=question.reason, final=True)
             return
-        async with aclosing(suggest(*target, place.questions.engine)) as answers:
+        async with aclosing(suggest(question, place.questions.engine)) as answers:
             async for answer in answers:
                 place.questions.tell(answer)
                 yield answer
@@ -276,17 +276,15 @@ def _offer_to(user: str, id: str) -> str:
 
 
 def _gap(place: _ApiPlace, wish: Wish) -> Gap | None:
-    target = _target(place, wish)
-    return None if isinstance(target, Silence) else place.questions.engine.cleared(gap_at(*target))
+    question = _completion(place, wish)
+    return None if isinstance(question, Silence) else place.questions.engine.cleared(gap_at(question))
 
 
-def _target(place: _ApiPlace, wish: Wish) -> tuple[Question, Target] | Silence:
+def _completion(place: _ApiPlace, wish: Wish) -> Question | Silence:
     """What is asked at the cursor, or why nothing is."""
     if reason := place.questions.unavailable(place.uri, wish.invoked):
         return Silence(reason)
-    question = replace(_question(place, wish, "inline"), slots=wish.slots, alternatives=wish.alternatives)
-    target = where(question)
-    return target if isinstance(target, Silence) else (question, target)
+    return where(replace(_question(place, wish, "inline"), slots=wish.slots, alternatives=wish.alternatives))
 
 
 def _question(place: _ApiPlace, wish: Wish, kind: Kind) -> Question:

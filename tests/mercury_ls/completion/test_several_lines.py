@@ -28,9 +28,10 @@ class Row:
         self.after = after
         document = Document("file:///a", f"/project/a.{language}", language, 1, before + after)
         self.snapshot: Snapshot = document.snapshot()
-        self.question = Question(
+        asked = Question(
             snapshot=self.snapshot,
             offset=len(before),
+            target=Target(len(before), len(before)),
             history=History(),
             related=Related("file:///a", 1, 0.0),
             settings=SuggestSettings(),
@@ -40,15 +41,15 @@ class Row:
             strong=True,
             grows=True,
         )
-        target = where(self.question)
-        assert isinstance(target, Target), target
-        self.target = target
+        question = where(asked)
+        assert isinstance(question, Question), question
+        self.question = question
 
     def shown(self, answer: str, *, finished: bool, is_last: bool) -> Answer:
         text, offset = self.snapshot.text, self.question.offset
         place = {"path": "a", "language": self.snapshot.language, "before": text[:offset], "after": text[offset:]}
-        part, is_whole = cut(Gap(session="s", **place, block=self.target.block), answer, finished=finished)
-        return answered(self.question, self.target, Draft(1, part, (), 0.35, is_whole, final=is_last or is_whole))
+        part, is_whole = cut(Gap(session="s", **place, block=self.question.target.block), answer, finished=finished)
+        return answered(self.question, Draft(1, part, (), 0.35, is_whole, final=is_last or is_whole))
 
 
 def rows() -> list:

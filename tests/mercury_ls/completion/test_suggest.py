@@ -26,14 +26,15 @@ class Says:
 def question_of(drawn: str, **known) -> Question:
     snapshot, offset = marked(drawn)
     given = {"budget": ContextBudget(), "bar": 0.25, "settings": SuggestSettings(), "session": "s", **known}
-    return Question(snapshot=snapshot, offset=offset, history=History(), related=Related(snapshot.uri, 1, 0.0), **given)
+    given |= {"target": Target(offset, offset), "related": Related(snapshot.uri, 1, 0.0)}
+    return Question(snapshot=snapshot, offset=offset, history=History(), **given)
 
 
 async def last(question: Question, engine: "Says | SaysInTurn") -> Answer:
-    target = where(question)
-    if isinstance(target, Silence):
-        return Answer(silence=target.reason)
-    return [answer async for answer in suggest(question, target, engine)][-1]
+    aimed = where(question)
+    if isinstance(aimed, Silence):
+        return Answer(silence=aimed.reason)
+    return [answer async for answer in suggest(aimed, engine)][-1]
 
 
 async def check(
@@ -121,21 +122,20 @@ async def test_lack_of_any_forward_in_time_is_reported_as_late():
 def test_gap_is_within_its_window():
     lines = [f"value_{n} = {n}\n" for n in range(2000)]
     question = question_of("".join([*lines[:1500], "x = $0\n", *lines[1500:]]), budget=ContextBudget(tokens=1000))
-    gap = gap_at(question, Target(question.offset, question.offset))
+    gap = gap_at(question)
     assert gap.before.endswith("x = ")
     assert gap.after.startswith("\nvalue_1500")
 
 
 def test_blanks_behind_the_cursor_are_not_asked_about():
     question = question_of("x = $0  \ny = 1\n")
-    gap = gap_at(question, Target(question.offset, question.offset + 2))
+    gap = gap_at(replace(question, target=Target(question.offset, question.offset + 2)))
     assert (gap.before, gap.after) == ("x = ", "\ny = 1\n")
 
 
 def test_gap_says_the_bar_while_typing():
-    target = Target(0, 0)
-    assert gap_at(question_of("$0\n", bar=0.7), target).bar == 0.7
-    assert gap_at(question_of("$0\n", bar=0.7, invoked=True), target).bar == 0.0
+    assert gap_at(question_of("$0\n", bar=0.7)).bar == 0.7
+    assert gap_at(question_of("$0\n", bar=0.7, invoked=True)).bar == 0.0
 
 
 class SaysInTurn:
@@ -224,7 +224,7 @@ MEMBERS = Members("", ("load", BODY[0][:8]))
 
 async def test_private_key_is_not_in_request_and_not_completed():
     question = question_of(f'"""{KEY}"""\ndef f(x):\n    $0\n', members=(MEMBERS,))
-    asked = gap_at(question, Target(question.offset, question.offset))
+    asked = gap_at(question)
     assert asked.before + asked.after == f'"""{SHOWN}"""\ndef f(x):\n    \n'
     assert not is_told(asked)
     assert asked.members == (replace(MEMBERS, names=("load",)),)
