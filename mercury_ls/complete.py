@@ -10,7 +10,7 @@ from mercury_ls.code import languages
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.files import read_small
 from mercury_ls.completion.offers import Answer
-from mercury_ls.session.session import InlineRequest, Session
+from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.wording import counted
 
@@ -42,21 +42,22 @@ async def _asked(session: Session, file: Path, place: tuple[int, int], changed: 
     """Refuses a position that does not exist before it waits for an engine."""
     if reason := session.files.privacy.why_hidden(str(file)):
         return Answer(silence=f"the file is private: {reason}")
-    request = InlineRequest(uri=file.as_uri(), offset=_offset_of(_opened(session, file), *place), invoked=True)
+    snapshot = _opened(session, file)
+    offset = _offset_of(snapshot, *place)
     await session.engine.start()
     await session.files.project_read(READING_SECONDS)
     await _until_started(session, changed)
-    await _learn_names(session, request)
+    await _learn_names(session, snapshot, offset)
     answer = Answer(silence="no answer")
-    async for latest in session.inline(request):
+    async for latest in session.inline(snapshot.uri, offset, invoked=True):
         answer = latest
     return answer
 
 
-async def _learn_names(session: Session, request: InlineRequest) -> None:
+async def _learn_names(session: Session, snapshot: Snapshot, offset: int) -> None:
     """As an editor's session has learned them by the time that somebody asks."""
     names = session.questions.names
-    names.look_ahead(session.files.documents[request.uri].snapshot(), request.offset)
+    names.look_ahead(snapshot, offset)
     with suppress(TimeoutError):
         async with asyncio.timeout(READING_SECONDS):
             await names.settled()

@@ -25,7 +25,7 @@ from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import EngineSettings
 from mercury_training.evaluate.baselines import BASELINES
 
-WITH_OUR_WEIGHTS: tuple[Decode, ...] = ("ar", "ar+copy")
+WITH_OUR_WEIGHTS: dict[str, Decode] = {"ar": "ar", "ar+copy": "ar+copy"}
 
 EFFORTS: dict[str, Effort] = {f"peer:effort:{effort}": effort for effort in get_args(Effort)}
 
@@ -59,7 +59,7 @@ def _engine_of(name: str, engine: str) -> Engine:
     peer = name.removeprefix("peer:")
     if peer in BASELINES:
         return BASELINES[peer]()
-    if decode := next((way for way in WITH_OUR_WEIGHTS if way == peer), None):
+    if decode := WITH_OUR_WEIGHTS.get(peer):
         if (folder := model_folder(engine)) is None:
             raise EngineError(f"{name} decodes our weights, and no model is installed; name its folder with --engine")
         return open_engine(folder, decode=decode)

@@ -2,7 +2,7 @@
 engine."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from mercury_ls.code.history import History
 from mercury_ls.completion.offers import Answer
 from mercury_ls.names.members import NameSources
 from mercury_ls.session.outcomes import Outcomes
-from mercury_ls.session.session import InlineRequest, Session
+from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import Settings
 from mercury_training.rows.fim_rows import FimRow
@@ -126,13 +126,13 @@ async def complete(contender: Contender, row: FimRow, project: CheckedOutProject
     """Request while typing, once the existing names are known, then explicitly; the second answer does not count
     towards the cost."""
     session, uri = opened(contender, row.path, row.language, row.prefix + row.suffix, project)
-    place = InlineRequest(uri=uri, offset=len(row.prefix))
+    offset = len(row.prefix)
     names = session.questions.names
-    names.look_ahead(session.files.documents[uri].snapshot(), place.offset)
+    names.look_ahead(session.files.documents[uri].snapshot(), offset)
     await names.settled()
-    typed = await _last_answer(session, place)
+    typed = await _last_answer(session, uri, offset)
     cost = contender.meter.taken()
-    outright = await _last_answer(session, replace(place, invoked=True))
+    outright = await _last_answer(session, uri, offset, invoked=True)
     contender.meter.taken()
     best = outright.offer
     return RowAnswer(
@@ -182,18 +182,18 @@ def _steady(settings: Settings, effort: Effort | None) -> Settings:
     return replace(settings, engine=engine, suggest=replace(settings.suggest, alternatives=1, ahead="off"))
 
 
-async def _last_answer(session: Session, ask: InlineRequest) -> Answer:
+async def _last_answer(session: Session, uri: str, offset: int, *, invoked: bool = False) -> Answer:
     """All of it, as a client gets it that asks again when there is more."""
-    answer = await _answered(session, ask)
+    answer = await _answered(session.inline(uri, offset, invoked=invoked))
     if answer.offer is None:
         return answer
     await session.written()
-    return await _answered(session, ask)
+    return await _answered(session.inline(uri, offset, invoked=invoked))
 
 
-async def _answered(session: Session, ask: InlineRequest) -> Answer:
+async def _answered(growing: AsyncGenerator[Answer]) -> Answer:
     answer = Answer(silence="no answer")
-    async with aclosing(session.inline(ask)) as answers:
+    async with aclosing(growing) as answers:
         async for latest in answers:
             answer = latest
     return answer

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from mercury_ls.code.edits import TextEdit, is_word
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.lsp.protocol import AcceptParams, PartialAcceptParams, PlaceParams, ShownParams, SuggestParams
 from mercury_ls.lsp.server import Server
-from mercury_ls.session.session import InlineRequest
+from mercury_ls.session.requests import MenuEntry
 from mercury_ls.wording import one_line
 
 LONGEST_LABEL = 60
@@ -22,30 +23,30 @@ INTELLIJ = re.compile(r"\(build [A-Z]+-\d")
 
 
 async def inline_completion(ls: Server, params: SuggestParams) -> lsp.InlineCompletionList:
-    request = _request_of(ls, params)
-    work = partial(_final_answer, ls, request, params.partial_result_token)
-    steps = ls.showing_work(work) if request.invoked else work()
-    answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, request.uri, steps)
+    uri, offset = params.text_document.uri, ls.offset(params.text_document.uri, params.position)
+    invoked = params.context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
+    version, selected = params.text_document.version, _selected(ls, params)
+    answers = ls.started.inline(uri, offset, version=version, invoked=invoked, selected=selected)
+    work = partial(_final_answer, ls, answers, params.partial_result_token)
+    steps = ls.showing_work(work) if invoked else work()
+    answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, uri, steps)
     offers = list(answer.offers)
     if INTELLIJ.search(ls.client_version):
-        offers = [inserting for offer in offers if (inserting := _inserting_at(request.offset, offer))]
+        offers = [inserting for offer in offers if (inserting := _inserting_at(offset, offer))]
     return lsp.InlineCompletionList(items=[_inline_item(ls, offer) for offer in offers])
 
 
-def _request_of(ls: Server, params: SuggestParams) -> InlineRequest:
-    uri = params.text_document.uri
-    invoked = params.context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
-    offset = ls.offset(uri, params.position)
-    chosen = None
-    if selected := params.context.selected_completion_info:
-        chosen = ls.offset(uri, selected.range.start), ls.offset(uri, selected.range.end), selected.text
-    return InlineRequest(uri=uri, offset=offset, version=params.text_document.version, invoked=invoked, selected=chosen)
+def _selected(ls: Server, params: SuggestParams) -> MenuEntry | None:
+    if (selected := params.context.selected_completion_info) is None:
+        return None
+    start, end = (ls.offset(params.text_document.uri, place) for place in (selected.range.start, selected.range.end))
+    return start, end, selected.text
 
 
-async def _final_answer(ls: Server, request: InlineRequest, token: str | int | None = None) -> Answer:
+async def _final_answer(ls: Server, answers: AsyncGenerator[Answer], token: str | int | None = None) -> Answer:
     """The last answer; the ones before it go to a client that asked for drafts by a partial result token."""
     latest = Answer()
-    async with contextlib.aclosing(ls.started.inline(request)) as answers:
+    async with contextlib.aclosing(answers):
         async for latest in answers:
             if token is not None:
                 ls.progress(lsp.ProgressParams(token, _draft_of(latest)))
@@ -91,8 +92,8 @@ async def completion(ls: Server, params: PlaceParams) -> lsp.CompletionList:
     """For clients without ghost text: the suggestion as one entry of the ordinary completion menu."""
     uri = params.text_document.uri
     offset = ls.offset(uri, params.position)
-    request = InlineRequest(uri=uri, offset=offset, version=params.text_document.version)
-    answer = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, _final_answer(ls, request))
+    answers = ls.started.inline(uri, offset, version=params.text_document.version)
+    answer = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, _final_answer(ls, answers))
     return lsp.CompletionList(is_incomplete=True, items=[_menu_item(ls, offer) for offer in answer.offers])
 
 

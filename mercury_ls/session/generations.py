@@ -8,7 +8,7 @@ from contextlib import aclosing, contextmanager, suppress
 
 from msgspec.structs import replace
 
-from mercury_engine.api import EngineError
+from mercury_engine.api import Edit, EngineError
 from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit, difference, may_become
@@ -231,9 +231,10 @@ class Generations:
         about = (generation for generation in reversed(self._recent) if generation.is_about(current, cursor))
         return next((generation.failure for generation in about), "")
 
-    def follow(self, current: Snapshot, cursor: int, gone: Set[str]) -> None:
+    def follow(self, current: Snapshot, cursor: int, edits: Sequence[Edit]) -> None:
         """This document has changed: what contradicts it is stopped, what is far from it is forgotten, and so is what
-        was answered elsewhere with words that are `gone`, or with nothing."""
+        was answered elsewhere with words that these edits have taken away, or with nothing."""
+        gone = {word for edit in edits for word in {*WORD.findall(edit.before)}.difference(WORD.findall(edit.after))}
         for generation in self.contradicted(current, cursor):
             generation.close()
         self._drop(

@@ -17,7 +17,6 @@ from mercury_engine.redaction import mask_secrets
 from mercury_ls.code.documents import Change, Document, LineRange
 from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.offers import Answer
-from mercury_ls.session.requests import InlineRequest
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +35,7 @@ class NoRecorder:
     def changed(self, document: Document, version: int, changes: Sequence[Change], encoding: Encoding) -> None: ...
     def saved(self, document: Document) -> None: ...
     def closed(self, document: Document) -> None: ...
-    def answered(self, request: InlineRequest, answer: Answer, milliseconds: float) -> None: ...
+    def answered(self, uri: str, offset: int, answer: Answer, milliseconds: float, *, invoked: bool) -> None: ...
     def accepted(self, id: str, length: int | None = None) -> None: ...
     def rejected(self, id: str) -> None: ...
     def close(self) -> None: ...
@@ -109,8 +108,8 @@ class Recorder(NoRecorder):
         self._hold(self._event("close", d=self._number(document.uri)))
         self._release()
 
-    def answered(self, request: InlineRequest, answer: Answer, milliseconds: float) -> None:
-        recorded = self._texts.get(request.uri)
+    def answered(self, uri: str, offset: int, answer: Answer, milliseconds: float, *, invoked: bool) -> None:
+        recorded = self._texts.get(uri)
         items = [
             {
                 "id": offer.id,
@@ -125,9 +124,9 @@ class Recorder(NoRecorder):
         self._hold(
             self._event(
                 "answer",
-                d=self._number(request.uri),
-                at=request.offset,
-                invoked=request.invoked,
+                d=self._number(uri),
+                at=offset,
+                invoked=invoked,
                 ms=round(milliseconds, 2),
                 source=answer.source,
                 silence=answer.silence,

@@ -16,18 +16,6 @@ UNHEARD_SECONDS = 1.0
 """How long a client waits that is not told when an answer grows."""
 
 
-class InlineRequest(Struct, frozen=True, kw_only=True):
-    """An inline completion request; `version` is that of the text in which `offset` counts, the latest if None, and
-    `selected` the entry highlighted in the editor's own menu.
-    """
-
-    uri: str
-    offset: int
-    version: int | None = None
-    invoked: bool = False
-    selected: tuple[int, int, str] | None = None
-
-
 class Asker(Struct, frozen=True):
     """What a client says of itself when it asks for a next edit: whether it can show edits of `closed` files, and
     `places` to which it only goes, and the name of its `renamer`, another language server to which renames in closed
@@ -81,25 +69,28 @@ class Patience:
         return self._clock() < self.until
 
 
-class RequestPlace(Struct, frozen=True):
-    """Where a request asks: `snapshot` is the text as the client saw it, with the entry of its menu accepted if one is
-    `selected`."""
+MenuEntry = tuple[int, int, str]
+"""The entry highlighted in the editor's own menu: the range that it would replace, and its text."""
+
+
+class InlineRequest(Struct, frozen=True):
+    """Where a completion is asked for, by hand if `invoked`: `snapshot` is the text as the client saw it, with the
+    entry of its menu accepted if one is `selected`."""
 
     document: Document
     seen: Snapshot
     snapshot: Snapshot
     offset: int
-    selected: tuple[int, int, str] | None
     invoked: bool
+    selected: MenuEntry | None
 
     @classmethod
-    def of(cls, request: InlineRequest, document: Document) -> "RequestPlace":
+    def at(cls, document: Document, offset: int, *, invoked: bool, selected: MenuEntry | None) -> "InlineRequest":
         seen = snapshot = document.snapshot()
-        offset = request.offset
-        if request.selected is not None:
-            start, end, text = request.selected
+        if selected is not None:
+            start, end, text = selected
             snapshot, offset = seen.changed(TextEdit(start, end, text)), start + len(text)
-        return cls(document, seen, snapshot, offset, request.selected, request.invoked)
+        return cls(document, seen, snapshot, offset, invoked, selected)
 
     @property
     def is_current(self) -> bool:
@@ -113,7 +104,7 @@ class RequestPlace(Struct, frozen=True):
         return self.document.snapshot(), self.offset + len(self.document.text) - len(self.seen.text)
 
 
-def after_selected(offer: Offer, current: Snapshot, selected: tuple[int, int, str]) -> Offer:
+def after_selected(offer: Offer, current: Snapshot, selected: MenuEntry) -> Offer:
     """The offer as the protocol wants it: it begins with the selected entry and replaces that entry's range."""
     start, end, text = selected
     return replace(

@@ -7,10 +7,10 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 
 from msgspec.structs import replace
 
-from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Change, Snapshot
 from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.offers import Answer, Offer, with_sent
@@ -29,7 +29,7 @@ from mercury_ls.session.open_files import OpenFiles, PrivacyRules
 from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.record import NoRecorder
-from mercury_ls.session.requests import EXPLICIT_SECONDS, InlineRequest, Patience, RequestPlace, after_selected
+from mercury_ls.session.requests import EXPLICIT_SECONDS, InlineRequest, MenuEntry, Patience, after_selected
 from mercury_ls.session.stats import Stats, Tally
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import readable
@@ -145,30 +145,39 @@ class Session:
 
     # Suggestions
 
-    async def inline(self, request: InlineRequest) -> AsyncGenerator[Answer]:
-        """Drafts while nothing can be shown yet, then the answer, which fits the document as it is by then."""
-        began = self.clock()
+    async def inline(
+        self,
+        uri: str,
+        offset: int,
+        *,
+        version: int | None = None,
+        invoked: bool = False,
+        selected: MenuEntry | None = None,
+    ) -> AsyncGenerator[Answer]:
+        """Drafts while nothing can be shown yet, then the answer, which fits the document as it is by then. `version`
+        is that of the text in which `offset` counts, the latest if None."""
+        decided = partial(self._decided, uri, offset, invoked=invoked, began=self.clock())
         self.idle.active.set()
         self.files.compare_closed()
-        if request.uri in self.files.documents:
-            self.files.cursors[request.uri] = request.offset
-        if reason := await self._refusal(request):
-            yield self._decided(request, Answer(silence=reason, final=True), began)
+        if uri in self.files.documents:
+            self.files.cursors[uri] = offset
+        if reason := await self._refusal(uri, version, invoked=invoked):
+            yield decided(Answer(silence=reason, final=True))
             return
-        place = RequestPlace.of(request, self.files.documents[request.uri])
-        self.questions.names.want(place.snapshot, place.offset)
-        self.on_screen.follow(place.snapshot, place.offset)
-        generation, source = self.generations.fitting(place.snapshot, place.offset, request.invoked), "type-through"
+        request = InlineRequest.at(self.files.documents[uri], offset, invoked=invoked, selected=selected)
+        self.questions.names.want(request.snapshot, request.offset)
+        self.on_screen.follow(request.snapshot, request.offset)
+        generation, source = self.generations.fitting(request.snapshot, request.offset, request.invoked), "type-through"
         answer, patience = None, Patience(request.invoked, grows=self.on_growth is not None)
         while answer is None:
             if generation is None:
-                generation, source = await self._begun(place, request.invoked), "model"
+                generation, source = await self._begun(request), "model"
             if isinstance(generation, Silence):
                 answer = Answer(silence=generation.reason)
                 break
             with generation.awaited():
                 while True:
-                    answer = self._answer_of(generation, place)
+                    answer = self._answer_of(generation, request)
                     if generation.is_over or (answer and not (answer.offers and patience.lasts())):
                         break
                     latest = generation.answer
@@ -179,38 +188,38 @@ class Session:
             if answer is None:  # it was for less text than there is by now, or cut
                 generation = None
             elif answer.offers and request.invoked:
-                answer = await self._with_alternatives(generation, place, answer)
-            elif request.invoked and (standing := self._still_standing(place)):
+                answer = await self._with_alternatives(generation, request, answer)
+            elif request.invoked and (standing := self._still_standing(request)):
                 generation, answer = standing
             if request.selected is None and generation is not None and generation.is_over:
                 self._learn_from(generation)
             if generation and answer and answer.offers and request.selected is None:
                 self._show(generation, answer.offers)
             elif generation and generation.is_over and generation.answer.unread and request.selected is None:
-                self._follow(self._ask_until_read(generation, place))
-        yield self._decided(request, replace(answer, source=source, final=True), began)
+                self._follow(self._ask_until_read(generation, request))
+        yield decided(replace(answer, source=source, final=True))
 
-    async def _refusal(self, request: InlineRequest) -> str:
-        """Why this request gets no answer; empty if it may have one."""
-        if reason := self.questions.unavailable(request.uri, request.invoked):
+    async def _refusal(self, uri: str, version: int | None, *, invoked: bool) -> str:
+        """Why a request gets no answer; empty if it may have one."""
+        if reason := self.questions.unavailable(uri, invoked):
             return reason
-        document = self.files.documents[request.uri]
+        document = self.files.documents[uri]
         if document.is_slow:
-            await self.files.parsed(request.uri)
-        if request.version not in (None, document.version):
+            await self.files.parsed(uri)
+        if version not in (None, document.version):
             return "the text changed before the request had its turn"
         if self._forgotten != self.files.forgotten:
             self._forgotten = self.files.forgotten
             self.generations.clear()
         return ""
 
-    async def _begun(self, place: RequestPlace, invoked: bool) -> Generation | Silence:
-        if not invoked and (pause_ms := self.questions.pause_ms(place.snapshot, place.offset)):
+    async def _begun(self, request: InlineRequest) -> Generation | Silence:
+        if not request.invoked and (pause_ms := self.questions.pause_ms(request.snapshot, request.offset)):
             await asyncio.sleep(pause_ms / 1000)
-            if not self._is_still_at(place):
+            if not self._is_still_at(request):
                 return Silence(CHANGED)
-        self._follow_text(place.snapshot, place.offset)
-        return self._begin(place.snapshot, place.offset, invoked)
+        self._follow_text(request.snapshot, request.offset)
+        return self._begin(request.snapshot, request.offset, request.invoked)
 
     def _begin(self, snapshot: Snapshot, offset: int, invoked: bool) -> Generation | Silence:
         question = where(self.questions.completion(snapshot, offset, invoked=invoked))
@@ -219,34 +228,34 @@ class Session:
     def _generation(self, question: Question) -> Generation:
         return Generation(question, self.engine, self.questions.pace)
 
-    def _answer_of(self, generation: Generation, place: RequestPlace) -> Answer | None:
+    def _answer_of(self, generation: Generation, request: InlineRequest) -> Answer | None:
         """What the generation has for a place by now, or why it has nothing; None while it is to be waited for, or if
         another should be begun."""
-        current, cursor = place.now
-        if self.files.documents.get(current.uri) is not place.document:
+        current, cursor = request.now
+        if self.files.documents.get(current.uri) is not request.document:
             return Answer(silence="the document was closed")
         remainder = generation.remainder(current, cursor)
         if (
             remainder is not None
             and remainder.edits
-            and not generation.falls_short(remainder, place.invoked)
+            and not generation.falls_short(remainder, request.invoked)
             and not self._is_late_scrap(generation, remainder, current, cursor)
         ):
-            return self._offered(generation, remainder, place)
+            return self._offered(generation, remainder, request)
         if not generation.is_over:
             if generation.agrees(current, cursor):
                 return None
             self._learn_from(generation)
             generation.close()
-        insists = place.invoked and not generation.question.invoked
-        if place.is_current and (insists or not generation.is_about(place.snapshot, place.offset)):
+        insists = request.invoked and not generation.question.invoked
+        if request.is_current and (insists or not generation.is_about(request.snapshot, request.offset)):
             return None
         return replace(generation.answer, offers=(), silence=generation.answer.silence or CHANGED)
 
-    def _still_standing(self, place: RequestPlace) -> tuple[Generation, Answer] | None:
+    def _still_standing(self, request: InlineRequest) -> tuple[Generation, Answer] | None:
         """What is left of the suggestion on the screen, for who insists on more and gets nothing."""
         standing = self.on_screen.generation
-        answer = self._answer_of(standing, replace(place, invoked=False)) if standing else None
+        answer = self._answer_of(standing, replace(request, invoked=False)) if standing else None
         return (standing, answer) if standing and answer and answer.offers else None
 
     def _is_late_scrap(self, generation: Generation, remainder: Offer, current: Snapshot, cursor: int) -> bool:
@@ -254,17 +263,17 @@ class Session:
         is_new = generation is not self.on_screen.generation and not generation.is_about(current, cursor)
         return is_new and is_scrap(remainder.edit.text, current.text[:cursor])
 
-    def _offered(self, generation: Generation, remainder: Offer, place: RequestPlace) -> Answer:
+    def _offered(self, generation: Generation, remainder: Offer, request: InlineRequest) -> Answer:
         """The answer with what is left of its offer."""
         if not self.tally.knows(remainder.id):
-            self.tally.offered(remainder.id, place.document.language, "inline")
-        if place.selected is not None:
-            if not place.is_current:
+            self.tally.offered(remainder.id, request.document.language, "inline")
+        if request.selected is not None:
+            if not request.is_current:
                 return replace(generation.answer, offers=(), silence=CHANGED)
-            remainder = after_selected(remainder, place.seen, place.selected)
+            remainder = after_selected(remainder, request.seen, request.selected)
         return replace(generation.answer, offers=(remainder,), silence="")
 
-    async def _with_alternatives(self, generation: Generation, place: RequestPlace, answer: Answer) -> Answer:
+    async def _with_alternatives(self, generation: Generation, request: InlineRequest, answer: Answer) -> Answer:
         """Other answers are asked for together once there is a first one, which hardly waits for them. Who asks again
         at the same place gets all of them."""
         seconds = EXPLICIT_SECONDS
@@ -276,8 +285,8 @@ class Session:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*(alternative.end() for alternative in generation.alternatives))
-        alternatives = [self._answer_of(other, place) for other in generation.alternatives if other.is_over]
-        first = self._answer_of(generation, place) or answer
+        alternatives = [self._answer_of(other, request) for other in generation.alternatives if other.is_over]
+        first = self._answer_of(generation, request) or answer
         return joined([first if first.offers else answer, *(other for other in alternatives if other is not None)])
 
     async def _follow_written(self, generation: Generation, shown_text: str) -> None:
@@ -310,20 +319,20 @@ class Session:
                     ahead.is_ahead = True
                     await ahead.end()
 
-    async def _ask_until_read(self, late: Generation, place: RequestPlace) -> None:
+    async def _ask_until_read(self, late: Generation, request: InlineRequest) -> None:
         """Asks again where the model was still reading, as long as it gets on and the text stays; the client hears when
         there is something."""
         unread = math.inf
-        while 0 < late.answer.unread < unread and self._is_still_at(place):
+        while 0 < late.answer.unread < unread and self._is_still_at(request):
             unread = late.answer.unread
-            retry = self._begin(place.snapshot, place.offset, place.invoked)
+            retry = self._begin(request.snapshot, request.offset, request.invoked)
             if isinstance(retry, Silence):
                 return
             with retry.awaited():
                 while not (retry.stands or retry.is_over):
                     await retry.news(retry.answer)
                 if retry.stands:
-                    self._tell_growth(place.snapshot.uri)
+                    self._tell_growth(request.snapshot.uri)
                 await retry.end()
             late = retry
 
@@ -336,19 +345,14 @@ class Session:
         if (generation := self.on_screen.generation) is not None:
             await generation.end()
 
-    def _is_still_at(self, place: RequestPlace) -> bool:
-        return place.is_current and self.files.documents.get(place.snapshot.uri) is place.document
+    def _is_still_at(self, request: InlineRequest) -> bool:
+        return request.is_current and self.files.documents.get(request.snapshot.uri) is request.document
 
     def _follow_text(self, current: Snapshot, cursor: int) -> None:
         """What contradicts the text is stopped; how far it was right is learned first."""
         for generation in self.generations.contradicted(current, cursor):
             self._learn_from(generation)
-        self.generations.follow(current, cursor, self._words_gone())
-
-    def _words_gone(self) -> set[str]:
-        """The words that the last edit has taken away."""
-        words = [set(WORD.findall(text)) for edit in self.files.history.edits(1) for text in (edit.before, edit.after)]
-        return words[0] - words[1] if words else set()
+        self.generations.follow(current, cursor, self.files.history.edits(1))
 
     def _learn_from(self, generation: Generation) -> None:
         """The text that the user writes says whether it was right, shown or not."""
@@ -371,12 +375,12 @@ class Session:
             self._following.cancel()
         self._following = asyncio.ensure_future(work)
 
-    def _decided(self, request: InlineRequest, answer: Answer, began: float) -> Answer:
+    def _decided(self, uri: str, offset: int, answer: Answer, *, invoked: bool, began: float) -> Answer:
         answer = replace(answer, final=True)
         self.questions.tell(answer)
         outcome = answer.silence or f"{len(answer.offers)} shown ({answer.source})"
-        milliseconds = self._note(request.uri, request.offset, outcome, began)
-        self.recorder.answered(request, answer, milliseconds)
+        milliseconds = self._note(uri, offset, outcome, began)
+        self.recorder.answered(uri, offset, answer, milliseconds, invoked=invoked)
         if answer.offer:
             self.on_screen.answered(answer.offer)
         return answer

@@ -26,7 +26,7 @@ from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.record import Recorder
-from mercury_ls.session.session import InlineRequest, Session
+from mercury_ls.session.session import Session
 from mercury_ls.session.stats import Stats
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import one_line
@@ -233,7 +233,7 @@ async def seen_in_editor(client: Client, folder, capsys) -> list[str]:
     session = Session(settings, link, privacy, Workspace((), privacy, settings.context), recorder, stats=stats)
     text, uri = "def area(w, h):\n    return ", "file:///project/a.py"
     session.open(uri, "/project/a.py", "python", 1, text)
-    async for answer in session.inline(InlineRequest(uri=uri, offset=len(text), invoked=True)):
+    async for answer in session.inline(uri, len(text), invoked=True):
         seen += [answer.silence, answer.sent, *(offer.edit.text for offer in answer.offers)]
     seen += [await session.why(uri, len(text)), await session.next_edits.why(uri, len(text)), *session.decisions]
     statuses.append(link._worker.status)

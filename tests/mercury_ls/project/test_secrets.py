@@ -6,7 +6,6 @@ import pytest
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.project.privacy import Privacy
-from mercury_ls.session.session import InlineRequest
 from mercury_ls.settings.schema import PrivacySettings, Settings
 from tests.mercury_ls.session.test_session import started
 
@@ -72,7 +71,7 @@ async def test_hidden_files_are_told_to_nobody(project):
     uri = (project / "work.py").as_uri()
     text = f"x = {CANARY}(1, 2)\ny = canary_for_all(1)\nz = {CANARY}("
     session.open(uri, str(project / "work.py"), "python", 1, text)
-    async with aclosing(session.inline(InlineRequest(uri=uri, offset=len(text), invoked=True))) as replies:
+    async with aclosing(session.inline(uri, len(text), invoked=True)) as replies:
         async for _ in replies:
             pass
     await session.idle.warm()

@@ -14,7 +14,7 @@ from mercury_ls.project.workspace import Workspace
 from mercury_ls.session import generations, requests
 from mercury_ls.session import session as session_module
 from mercury_ls.session.record import NoRecorder
-from mercury_ls.session.session import InlineRequest, Session
+from mercury_ls.session.session import Session
 from mercury_ls.settings.schema import Settings, SuggestSettings
 from tests.mercury_ls.clock import Clock
 
@@ -117,8 +117,7 @@ class Typist:
         return self._asked
 
     async def _last(self, invoked: bool) -> Answer:
-        request = InlineRequest(uri=URI, offset=self.cursor, invoked=invoked)
-        return [answer async for answer in self.session.inline(request)][-1]
+        return [answer async for answer in self.session.inline(URI, self.cursor, invoked=invoked)][-1]
 
     def accept(self, answer: Answer) -> None:
         """As editors do: the text first, then the command."""

@@ -9,7 +9,6 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.names.known import NameList
 from mercury_ls.names.members import NameSources
 from mercury_ls.serve.in_process import InProcessClient
-from mercury_ls.session.session import InlineRequest
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import ContextSettings
 
@@ -58,7 +57,7 @@ async def ask(session, text, *, invoked=True):
         session.change(URI, session.files.documents[URI].version + 1, [(None, text)], "utf-16")
     else:
         session.open(URI, "/project/file.py", "python", 1, text)
-    async with aclosing(session.inline(InlineRequest(uri=URI, offset=len(text), invoked=invoked))) as answers:
+    async with aclosing(session.inline(URI, len(text), invoked=invoked)) as answers:
         async for _ in answers:
             pass
 

@@ -9,7 +9,6 @@ from mercury_engine.fake import FakeEngine
 from mercury_engine.model.runtime import Resources
 from mercury_engine.record import ModelRecord
 from mercury_ls.completion.offers import Answer
-from mercury_ls.session.requests import InlineRequest
 from mercury_ls.session.session import Session
 from tests.engine.tokens.pretrained_files import spec, tokenizer
 from tests.mercury_ls.session.test_session import drawn, started
@@ -70,17 +69,16 @@ async def answer_at(engine, name: str) -> Answer:
     text, offset = drawn(PLACES[name][0])
     uri = f"file:///project/{name}"
     session.open(uri, f"/project/{name}", LANGUAGES[name.partition(".")[2]], 1, text)
-    request = InlineRequest(uri=uri, offset=offset)
-    await last(session, request)
+    await last(session, uri, offset)
     for generation in list(session.generations._recent):
         await generation.end()
-    answer = await last(session, request)
+    answer = await last(session, uri, offset)
     await session.end()
     return answer
 
 
-async def last(session: Session, request: InlineRequest) -> Answer:
-    return [answer async for answer in session.inline(request)][-1]
+async def last(session: Session, uri: str, offset: int) -> Answer:
+    return [answer async for answer in session.inline(uri, offset)][-1]
 
 
 def memorised(model, lessons) -> None:

@@ -145,7 +145,8 @@ async def test_explicit_request_waits_for_a_starting_engine(starting, tmp_path):
     await asyncio.wait([asked], timeout=0.01)
     assert not asked.done()
     await starting.engine.start()
-    assert [edit.text for edit in (await asked).offer.edits] == [" * height"]
+    answer = await asked
+    assert ([edit.text for edit in answer.edits], answer.silence) == ([" * height"], "")
 
 
 async def test_explicit_request_waits_longer_for_a_loading_engine(starting, tmp_path, monkeypatch):

@@ -9,7 +9,6 @@ from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.session.record import FORMAT, Recorder
-from mercury_ls.session.requests import InlineRequest
 
 
 class Session:
@@ -68,10 +67,10 @@ def test_token_is_stars_even_before_it_could_be_recognised(tmp_path):
 def test_proposal_is_masked_by_what_it_stands_behind(tmp_path, text, proposed, recorded):
     session = Session(tmp_path, text)
     edit = TextEdit(len(text), len(text), proposed)
-    asked = InlineRequest(uri=session.document.uri, offset=len(text))
-    session.recorder.answered(asked, Answer((Offer((edit,), 0.9, {}, id="one"),)), 3.0)
-    (answer,) = (event for event in session.events() if event["ev"] == "answer")
-    assert [each["text"] for each in answer["items"]] == [recorded]
+    answer = Answer((Offer((edit,), 0.9, {}, id="one"),))
+    session.recorder.answered(session.document.uri, len(text), answer, 3.0, invoked=False)
+    (told,) = (event for event in session.events() if event["ev"] == "answer")
+    assert [item["text"] for item in told["items"]] == [recorded]
 
 
 def test_harmless_text_is_recorded_as_it_was(tmp_path):

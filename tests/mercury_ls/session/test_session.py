@@ -24,7 +24,7 @@ from mercury_ls.session import next_edits
 from mercury_ls.session.generations import CHANGED
 from mercury_ls.session.open_files import LARGEST_DOCUMENT
 from mercury_ls.session.record import NoRecorder
-from mercury_ls.session.session import InlineRequest, Session
+from mercury_ls.session.session import Session
 from mercury_ls.session.stats import REMEMBERED_OFFERS
 from mercury_ls.settings.schema import EngineSettings, Settings, SuggestSettings
 from tests.mercury_ls.clock import Clock
@@ -66,7 +66,7 @@ async def ask(session: Session, text: str, invoked: bool = False) -> Answer:
     else:
         session.open(URI, "/project/file.py", "python", 1, plain)
     answer = Answer()
-    async with aclosing(session.inline(InlineRequest(uri=URI, offset=offset, invoked=invoked))) as answers:
+    async with aclosing(session.inline(URI, offset, invoked=invoked)) as answers:
         async for latest in answers:
             answer = latest
     return answer
@@ -309,7 +309,7 @@ async def test_file_that_becomes_private_is_no_context_either(session, is_open):
 async def test_rules_count_as_they_are_when_suggestion_is_asked_for(session):
     await check(session, "x = $0\n", "compute(y)")
     session.files.privacy = Hiding("file.py")
-    (answer,) = [answer async for answer in session.inline(InlineRequest(uri=URI, offset=4))]
+    (answer,) = [answer async for answer in session.inline(URI, 4)]
     assert answer.silence == "the file is private: by a new rule"
 
 
@@ -361,14 +361,14 @@ async def test_file_is_not_told_of_itself_by_another_path(session, tmp_path):
 
 async def test_position_in_older_text_is_not_looked_up_in_newer_one(session, engine):
     session.open(URI, "/project/file.py", "python", 2, "x = \n")
-    (answer,) = [answer async for answer in session.inline(InlineRequest(uri=URI, offset=4, version=1))]
+    (answer,) = [answer async for answer in session.inline(URI, 4, version=1)]
     assert answer.silence == "the text changed before the request had its turn"
     assert engine.fills == 0
 
 
 async def test_beside_a_menu_the_suggestion_on_the_screen_is_not_trimmed(session):
     await check(session, "x = $0\n", "compute(y)")
-    answers = [answer async for answer in session.inline(InlineRequest(uri=URI, offset=4, selected=(4, 4, "com")))]
+    answers = [answer async for answer in session.inline(URI, 4, selected=(4, 4, "com"))]
     assert [(edit.start, edit.text) for edit in answers[-1].edits] == [(4, "compute(y)")]
 
 
