@@ -271,7 +271,7 @@ class RemoteEngine(Engine):
                     yield from self._refused(attempt.protocol.path, exchange, data, latest)
                 if exchange.status and events is None:
                     events = Events(exchange.headers.get("content-type", ""))
-                if exchange.done and events is not None and not (data or stream.text or stream.end or events.ended):
+                if exchange.done and events is not None and not (data or stream.text or stream.end or events.tells):
                     yield from self._silent(attempt, latest)
                 if events is not None and self._hears(stream, events, data, exchange):
                     if stream.departs:

@@ -226,6 +226,11 @@ class Events:
         self._rest = b""
         self._understood = False
 
+    @property
+    def tells(self) -> bool:
+        """Whether it has said that it ends, or holds what only the end completes."""
+        return self.ended or bool(self._rest.strip())
+
     def feed(self, data: bytes) -> Iterator[Event]:
         self._rest += data
         if self._is_document:

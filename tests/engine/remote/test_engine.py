@@ -476,6 +476,28 @@ def test_answers_that_are_none(shape, says):
         assert says in engine.info().notes[0]
 
 
+def test_document_whose_end_comes_late_is_read():
+    sent, go_on = Event(), Event()
+
+    def answered(line, asked):
+        line.head(kind="application/json")
+        line.chunk('{"content": " w * h", "stop": true, "stop_type": "eos"}')
+        sent.set()
+        assert go_on.wait(SECONDS)
+        line.end()
+
+    with against({"/completion": answered}) as (server, engine):
+        drafts = engine.fill(gap())
+        next(drafts)
+        assert sent.wait(SECONDS)
+        for _ in range(3):
+            next(drafts)
+        go_on.set()
+        *_, last = drafts
+        assert last.text == "w * h"
+        assert len(server.asked) == 1
+
+
 def endless(text):
     """One token after the other, whatever was asked for."""
 
