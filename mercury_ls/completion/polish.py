@@ -4,6 +4,7 @@ import re
 import string
 from functools import lru_cache
 
+from mercury_engine.prompts.dialects import DIALECTS
 from mercury_ls.code import languages, syntax, traits
 from mercury_ls.code.brackets import PAIRS, QUOTED, closing, unclosed, unquoted
 from mercury_ls.code.documents import Snapshot, unified
@@ -14,9 +15,12 @@ from mercury_ls.code.lexemes import KEYWORDS, indentation, line_break
 from mercury_ls.completion.repeated import repeats
 from mercury_ls.completion.target import Silence, Target
 
+TAG = re.compile(r"</?[a-z]+>")
+TOKENS = {token for dialect in DIALECTS for token in (*dialect.tokens, *dialect.ends) if not TAG.fullmatch(token)}
+"""Special tokens of all formats, but for those that may well be tags of a document."""
 SENTINELS = re.compile(
     r"<\|[\w▁ ]{1,40}\|>|<(?:fim_|file_sep|EOT|eom>|mask>|hole\d>|cur>|near>|suf>)\S{0,20}|</?old>|[░▒▓]+"
-    r"|[\x00-\x08\x0b\x0e-\x1f\x7f]+"
+    rf"|[\x00-\x08\x0b\x0e-\x1f\x7f]+|{'|'.join(map(re.escape, sorted(TOKENS)))}"
 )
 LONGEST_TAIL_LINES = 12
 LONGEST_TAIL = 4000

@@ -2,6 +2,8 @@ import random
 import re
 from pathlib import Path
 
+import pytest
+
 import mercury_ls
 from mercury_ls.code.brackets import closing
 from mercury_ls.code.edits import TextEdit
@@ -40,6 +42,16 @@ def test_suggestion_is_polished(case: Case) -> None:
     before, suggested, shown, after = SUGGESTED.fullmatch(case.drawn).groups()
     kept = f"- {case.expected}" if case.expected else f"{before}«{suggested if shown is None else shown}»{after}"
     check(f"{before}$0{after}", suggested, kept, mode, language, complete=not unfinished)
+
+
+@pytest.mark.parametrize("token", ["<|fim_suffix|>", "<｜fim▁hole｜>", "[SUFFIX]", "<PRE>", "<[fim-middle]>"])
+def test_answer_ends_at_special_token_of_any_format(token):
+    check("x = $0\n", f"load(){token}rest", "x = «load()»\n")
+    check(f"# {token}\nx = $0\n", f'"{token}"', f'# {token}\nx = «"{token}"»\n')
+
+
+def test_tag_ends_no_answer():
+    check("const a = $0\n", "<pre>{text}</pre>", "const a = «<pre>{text}</pre>»\n", language="javascript")
 
 
 def test_line_that_cannot_parse_is_not_shown():
