@@ -28,6 +28,7 @@ from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.context import ContextBudget, Related
+from mercury_ls.completion.target import Target
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.project.privacy import Privacy
@@ -313,9 +314,11 @@ async def _asked(root: Path, project: Made, workspace: Workspace, outcome: Measu
     opened = Document(f"file://{path}", path, "", 1, now, tried=workspace.tried)
     others = [_closed(str(root / other), workspace) for other in [*project.files][1:MOST_OTHERS]]
     snapshot = await _parsed(opened, outcome)
+    offset = max(now.find(NEW), 0) + len(NEW)
     question = NextQuestion(
         snapshot=snapshot,
-        offset=max(now.find(NEW), 0) + len(NEW),
+        offset=offset,
+        target=Target(offset, offset),
         history=history,
         neighbours=tuple(filter(None, others)),
         related=Related(snapshot.uri, 0, 0.0),

@@ -37,7 +37,7 @@ from mercury_ls.completion.budgets import USUAL_BAR
 from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import judges_in_time
-from mercury_ls.completion.target import Silence
+from mercury_ls.completion.target import Silence, Target
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
@@ -194,6 +194,7 @@ def question_at(
     return NextQuestion(
         snapshot=snapshot,
         offset=offset,
+        target=Target(offset, offset),
         history=history,
         related=Related(snapshot.uri, 0, 0.0),
         settings=SuggestSettings(),

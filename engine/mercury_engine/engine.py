@@ -51,7 +51,7 @@ IDLE_MEMORY = 96 << 20
 
 LEAST_MEMORY = 16 << 20
 
-BAR = 0.45
+START_BAR = 0.45
 """Of the starts of an answer that are at least this likely to be right, one is shown."""
 
 FIRST_READ, FIRST_PASSES, FIRST_ROWS = 400, 4, 8
@@ -82,7 +82,7 @@ class MercuryEngine(Engine):
         costs: Costs | None = None,
         pace: ReadingPace | None = None,
         decode: Decode = "policy",
-        bar: float = BAR,
+        bar: float = START_BAR,
         presentation: Presentation | None = None,
         memory: int = MEMORY,
         weights: int = 0,
@@ -365,7 +365,7 @@ def open_engine(
     resources: Resources = Resources(),  # noqa: B008  frozen
     *,
     decode: Decode = "policy",
-    bar: float = BAR,
+    bar: float = START_BAR,
 ) -> MercuryEngine:
     """The model in a folder, on a GPU if torch finds one, else on OpenVINO."""
     runtime, tokenizer = opened_with(

@@ -1,6 +1,6 @@
 """The pipeline of next edits: from what the user has just done to what follows, over several files, or silence.
 
-    async for answer in next_edits(NextQuestion(..., others=snapshots), engine): ...
+    async for answer in next_edits(NextQuestion(..., neighbours=snapshots), engine): ...
 
 What follows from the last edits by rule comes first and needs no engine (`engine=None` is fine); a model then judges
 it, or, if it is a next-edit model, writes what no rule knows. The last answer is final. Offsets are of the snapshots
@@ -162,11 +162,11 @@ def _signatures(question: NextQuestion) -> Iterator[tuple[Signature, Snapshot]]:
 
 def _asking(question: NextQuestion) -> Callable[..., AsyncGenerator[Answer]]:
     if question.places:
-        return _judged_and_written_by
-    return _rewritten_by if question.rewrites else _judged_by
+        return _judged_then_written_by
+    return _window_rewritten_by if question.rewrites else _judged_by
 
 
-async def _judged_and_written_by(
+async def _judged_then_written_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
 ) -> AsyncGenerator[Answer]:
     """The answer with what a model says of the rules' edits, and, if none is likely enough, with what it writes at the
@@ -175,12 +175,12 @@ async def _judged_and_written_by(
         async for answer in judged:
             yield answer
     if answer.offer is None:
-        async with aclosing(_written_by(question, candidates, answer, engine)) as better_answers:
+        async with aclosing(_places_written_by(question, candidates, answer, engine)) as better_answers:
             async for better in better_answers:
                 yield better
 
 
-async def _written_by(
+async def _places_written_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
 ) -> AsyncGenerator[Answer]:
     from mercury_ls.next_edit import due  # with numpy, which a server starts without
@@ -225,7 +225,7 @@ async def _likeliest(
     return replace(_with_evidence(question, by_rule, best), silence=silence)
 
 
-async def _rewritten_by(
+async def _window_rewritten_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
 ) -> AsyncGenerator[Answer]:
     """The answer with what a next-edit model rewrites around the cursor, and if that is nothing, elsewhere. What is

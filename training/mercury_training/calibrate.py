@@ -21,7 +21,7 @@ from mercury_engine.decode.answer import DecodedAnswer, GapAnswer, Presentation
 from mercury_engine.decode.confidence import Calibration
 from mercury_engine.decode.costs import measure_costs
 from mercury_engine.decode.names import KnownNames
-from mercury_engine.engine import BAR, MercuryEngine, open_runtime
+from mercury_engine.engine import START_BAR, MercuryEngine, open_runtime
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import seal
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted, write_fitted
@@ -43,7 +43,7 @@ LINES = 2.0
 """The weight of a line, blocks being 1: most typing continues a line."""
 SHOWN_RIGHT = 0.8
 """The share of what is shown that has to be right as far as it goes."""
-BARS = tuple(percent / 100 for percent in range(round(BAR * 100), 96))
+BARS = tuple(percent / 100 for percent in range(round(START_BAR * 100), 96))
 
 
 class Observation(Struct, frozen=True):

@@ -11,6 +11,7 @@ from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.completion.context import ContextBudget, Related
 from mercury_ls.completion.offers import Answer
+from mercury_ls.completion.target import Target
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit import cost, search
 from mercury_ls.next_edit import pipeline as next_edit
@@ -86,6 +87,7 @@ def question_of(drawn: str | tuple[str, ...], language: str, **known) -> NextQue
 
 def asked_at(snapshot: Snapshot, offset: int, history: History, **known) -> NextQuestion:
     given = {
+        "target": Target(offset, offset),
         "related": Related(snapshot.uri, 0, 0.0),
         "settings": SuggestSettings(),
         "budget": ContextBudget(),

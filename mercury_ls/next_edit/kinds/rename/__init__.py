@@ -10,6 +10,9 @@ became `def surface(w)`, `uses.py` answers one of three for each `.area` in the 
 
 Comments and docstrings that name the symbol as code follow (`documented.py`). If `surface` exists in that scope
 already, there is no offer (`clash.py`).
+
+From a place to an offer: `candidates.py` gives a certain one the probability `SURE`, `pipeline.group` puts all of a
+rename's together and nothing else with them, and `session/next_questions.py` has chosen the files.
 """
 
 from mercury_ls.next_edit.kinds.rename.find import find as find
