@@ -10,9 +10,9 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Engine, EngineInfo, Gap, Opinions, Proposals, Regions, Rewrites
-from mercury_engine.decode.answer import NOTHING, GapAnswer, Presentation
+from mercury_engine.decode.answer import GapAnswer, Presentation
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
-from mercury_engine.decode.choice import Choice, Chooser
+from mercury_engine.decode.choice import Choice, Chooser, ids_of
 from mercury_engine.decode.confidence import Calibration, read_calibration
 from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.decoding import UNFORCED, DecodingOptions, Forced
@@ -346,7 +346,7 @@ class MercuryEngine(Engine):
         if frames is not None or final:
             decoded = best.decoded()
         else:
-            decoded = presenting.settled(best.answer) if search.is_settled else NOTHING
+            decoded = presenting.settled(best.answer) if search.is_settled else ()
         draft = presenting.show(best.answer, decoded, search.departure, best.options.names, gap.bar)
         if frames is None:
             return draft
@@ -356,8 +356,8 @@ class MercuryEngine(Engine):
     def _past_answer(self, search: Search, gap: Gap) -> PastAnswer:
         """The current answer, to be remembered."""
         answer, decoded = search.best.answer, search.best.decoded()
-        text, _ = answer.bounded(filled_text(self._decoder.tokenizer, answer.part, until_end(decoded.ids)[0]))
-        return PastAnswer.of(gap.before, text, complete=decoded.complete)
+        text, _ = answer.bounded(filled_text(self._decoder.tokenizer, answer.part, until_end(ids_of(decoded))[0]))
+        return PastAnswer.of(gap.before, text, complete=answer.completes(decoded))
 
 
 def open_engine(

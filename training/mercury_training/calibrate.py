@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from mercury_engine import model_folders
 from mercury_engine.api import Draft, Engine, Gap
 from mercury_engine.decode import confidence
-from mercury_engine.decode.answer import DecodedAnswer, GapAnswer, Presentation
+from mercury_engine.decode.answer import GapAnswer, Presentation
+from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import Calibration
 from mercury_engine.decode.costs import measure_costs
 from mercury_engine.decode.names import KnownNames
@@ -79,14 +80,14 @@ class _RecordingPresentation(Presentation, frozen=True, kw_only=True):
     def show(
         self,
         answer: GapAnswer,
-        decoded: DecodedAnswer,
+        choices: Sequence[Choice],
         least: int = 0,
         names: KnownNames | None = None,
         bar: float = 0.0,
     ) -> Draft:
-        starts = self.starts(answer, decoded, least)
+        starts = self.starts(answer, choices, least, complete=answer.completes(choices))
         self.observed[:] = [(tuple(self.recording.latest), start.text.rstrip()) for start in starts]
-        return super().show(answer, decoded, least, names, bar)
+        return super().show(answer, choices, least, names, bar)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

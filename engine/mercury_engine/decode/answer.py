@@ -6,7 +6,7 @@ from itertools import accumulate
 from msgspec import Struct
 
 from mercury_engine.api import Draft
-from mercury_engine.decode.choice import Choice
+from mercury_engine.decode.choice import Choice, ids_of
 from mercury_engine.decode.confidence import Calibration, confident, splits_word
 from mercury_engine.decode.ending import inside, once
 from mercury_engine.decode.names import KnownNames
@@ -17,22 +17,6 @@ from mercury_engine.tokens.vocabulary import EOM
 
 UNSURE = 0.3
 """For explicit requests, an answer without a likely start keeps as many words as together reach this probability."""
-
-
-class DecodedAnswer(Struct, frozen=True):
-    """Tokens with their probabilities; `complete` if the last one ends the answer."""
-
-    ids: Sequence[int]
-    probabilities: Sequence[float]
-    complete: bool
-
-    def start(self, count: int) -> "DecodedAnswer":
-        if count >= len(self.ids):
-            return self
-        return DecodedAnswer(self.ids[:count], self.probabilities[:count], False)
-
-
-NOTHING = DecodedAnswer((), (), complete=False)
 
 
 class GapAnswer:
@@ -77,7 +61,7 @@ class GapAnswer:
 
     @property
     def ids(self) -> list[int]:
-        return [choice.token for choice in self.choices]
+        return ids_of(self.choices)
 
     @property
     def said(self) -> bytes:
@@ -101,8 +85,9 @@ class GapAnswer:
         ends_line = not self.block and b"\n" in self._tokenizer.token_bytes[token]
         return token == EOM or ends_line
 
-    def decoded(self) -> DecodedAnswer:
-        return DecodedAnswer(self.ids, [choice.probability for choice in self.choices], self.complete)
+    def completes(self, choices: Sequence[Choice]) -> bool:
+        """Whether the last of all that is decoded, committed or not, ends the answer."""
+        return bool(choices) and (self.complete or self.ends(choices[-1].token))
 
 
 class Presentation(Struct, frozen=True):
@@ -116,42 +101,46 @@ class Presentation(Struct, frozen=True):
     def show(
         self,
         answer: GapAnswer,
-        decoded: DecodedAnswer,
+        choices: Sequence[Choice],
         least: int = 0,
         names: KnownNames | None = None,
         bar: float = 0.0,
     ) -> Draft:
         """The start of at least `least` tokens that saves most keystrokes on average; if none is likely, a confident
         one. It ends before the first of the `names` that cannot exist."""
+        complete = answer.completes(choices)
         if names:
-            decoded = self._existing(decoded, names)
+            count = self._existing(choices, names, complete=complete)
+            choices, complete = choices[:count], complete and count == len(choices)
         if not self.bar:
-            return self._fill(answer, decoded)
+            return self._fill(answer, choices, complete=complete)
         bar = max(self.bar, bar)
-        likely = [start for start in self.starts(answer, decoded, least) if start.p_accept >= bar]
+        likely = [start for start in self.starts(answer, choices, least, complete=complete) if start.p_accept >= bar]
         if likely:
             return max(likely, key=lambda start: start.p_accept * len(start.text))
-        count = max(least, self._whole_words(decoded.ids, confident(decoded.probabilities, min(bar, UNSURE))))
-        return self._fill(answer, decoded.start(count))
+        probabilities = [choice.probability for choice in choices]
+        count = max(least, self._whole_words(choices, confident(probabilities, min(bar, UNSURE))))
+        return self._fill(answer, choices[:count], complete=complete and count >= len(choices))
 
-    def settled(self, answer: GapAnswer) -> DecodedAnswer:
+    def settled(self, answer: GapAnswer) -> Sequence[Choice]:
         """The committed tokens up to the last word, which may go on."""
-        decoded, spelled = answer.decoded(), self.tokenizer.token_bytes
-        if answer.done or not decoded.ids or not splits_word(spelled[decoded.ids[-1]], b"_"):
-            return decoded
-        return decoded.start(self._whole_words(decoded.ids, len(decoded.ids) - 1))
+        choices, spelled = answer.choices, self.tokenizer.token_bytes
+        if answer.done or not choices or not splits_word(spelled[choices[-1].token], b"_"):
+            return choices
+        return choices[: self._whole_words(choices, len(choices) - 1)]
 
-    def starts(self, answer: GapAnswer, decoded: DecodedAnswer, least: int) -> Iterator[Draft]:
+    def starts(self, answer: GapAnswer, choices: Sequence[Choice], least: int, *, complete: bool) -> Iterator[Draft]:
         """The whole answer, and its starts of whole words and at least `least` tokens, longest first."""
-        count, committed = len(decoded.ids), len(answer.choices)
-        while count >= max(1, least):
-            start = answer.starts.get(count) if count < len(decoded.ids) else None
+        count, committed = len(choices), len(answer.choices)
+        if count >= max(1, least):
+            yield self._fill(answer, choices, complete=complete)
+        while (count := self._whole_words(choices, count - 1)) >= max(1, least):
+            start = answer.starts.get(count)
             if start is None:
-                start = self._fill(answer, decoded.start(count))
-                if count < len(decoded.ids) and count <= committed:
+                start = self._fill(answer, choices[:count], complete=False)
+                if count <= committed:
                     answer.starts[count] = start
             yield start
-            count = self._whole_words(decoded.ids, count - 1)
 
     def may_show(self, answer: GapAnswer, bar: float) -> bool:
         """Whether a longer start than what is committed can be as likely as the bar. Blanks at the end of a block do
@@ -166,14 +155,14 @@ class Presentation(Struct, frozen=True):
         text = filled_text(self.tokenizer, answer.part, ids).partition("\ufffd")[0]
         return text if answer.block else text.partition("\n")[0].removesuffix("\r")
 
-    def _fill(self, answer: GapAnswer, decoded: DecodedAnswer) -> Draft:
-        ids, _ = until_end(decoded.ids)
-        decoded_text, probabilities = self._decoded(answer, ids), tuple(decoded.probabilities)
+    def _fill(self, answer: GapAnswer, choices: Sequence[Choice], *, complete: bool) -> Draft:
+        ids, _ = until_end(ids_of(choices))
+        decoded_text, probabilities = self._decoded(answer, ids), tuple(choice.probability for choice in choices)
         text, is_over = answer.bounded(decoded_text)
         if text != decoded_text:
             size = len((answer.part + text).encode("utf-8", "replace"))
             ids = probabilities = probabilities[: self._covering(ids, size)]
-        complete = decoded.complete or is_over
+        complete = complete or is_over
         sure = self.calibration.p_accept(probabilities, complete=complete)
         return Draft(0, text, probabilities[: len(ids)], sure * bool(text), complete)
 
@@ -182,19 +171,24 @@ class Presentation(Struct, frozen=True):
         ends = accumulate(len(self.tokenizer.token_bytes[token]) for token in ids)
         return next((count for count, end in enumerate(ends, 1) if end >= size), len(ids))
 
-    def _existing(self, decoded: DecodedAnswer, names: KnownNames) -> DecodedAnswer:
-        spelled = self.tokenizer.decode(decoded.ids)
-        fitting = names.fitting(spelled, complete=decoded.complete)
+    def _existing(self, choices: Sequence[Choice], names: KnownNames, *, complete: bool) -> int:
+        """The number of tokens before the first name that cannot exist."""
+        ids = ids_of(choices)
+        spelled = self.tokenizer.decode(ids)
+        fitting = names.fitting(spelled, complete=complete)
         if fitting == len(spelled):
-            return decoded
+            return len(ids)
         room, count = len(spelled[:fitting].encode()), 0
-        while count < len(decoded.ids) and (room := room - len(self.tokenizer.token_bytes[decoded.ids[count]])) >= 0:
+        while count < len(ids) and (room := room - len(self.tokenizer.token_bytes[ids[count]])) >= 0:
             count += 1
-        return decoded.start(count)
+        return count
 
-    def _whole_words(self, ids: Sequence[int], count: int) -> int:
+    def _whole_words(self, choices: Sequence[Choice], count: int) -> int:
         """At most `count` tokens, cut so that no word is split."""
         spelled = self.tokenizer.token_bytes
-        while 0 < count < len(ids) and splits_word(spelled[ids[count - 1]], spelled[ids[count]]):
+        while 0 < count < len(choices):
+            before, after = choices[count - 1 : count + 1]
+            if not splits_word(spelled[before.token], spelled[after.token]):
+                break
             count -= 1
         return count

@@ -22,6 +22,10 @@ class Choice(Struct, frozen=True):
     others: tuple[tuple[int, float], ...] = ()
 
 
+def ids_of(choices: Iterable[Choice]) -> list[int]:
+    return [choice.token for choice in choices]
+
+
 class Chooser:
     """Knows which tokens are permitted, for one tokenizer and one model: those with bytes, and those that end an
     answer."""

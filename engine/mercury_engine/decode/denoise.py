@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 
-from mercury_engine.decode.answer import DecodedAnswer, GapAnswer
+from mercury_engine.decode.answer import GapAnswer
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.decoding import (
     DEFAULT_OPTIONS,
@@ -68,27 +68,24 @@ class GapDecoding(Decoding[GapAnswer]):
         yield from self._act(Action(draft, size, (len(draft.ids),) if size else ()))
         return True
 
-    def decoded(self) -> DecodedAnswer:
+    def decoded(self) -> Sequence[Choice]:
         """The committed tokens of the answer, then the likeliest draft of the rest."""
-        committed = self.answer.decoded()
         if self.answer.done:
-            return committed
+            return self.answer.choices
         tail = self._shown_proposal()
-        ids = [*committed.ids, *tail.ids]
-        complete = bool(tail.ids) and self.answer.ends(tail.ids[-1])
-        return DecodedAnswer(ids, [*committed.probabilities, *probabilities(tail)], complete)
+        return [*self.answer.choices, *map(Choice, tail.ids, probabilities(tail))]
 
     def slots(self) -> Iterator[Held | None]:
         """The contents of the answer's slots: its committed tokens, which are settled unless other lines are tried,
         then the draft of the rest, masks before there is one."""
         answer = self.answer
         decoded, committed = self.decoded(), 0 if answer.one_line else len(answer.choices)
-        for at, (token, probability) in enumerate(zip(decoded.ids, decoded.probabilities, strict=True)):
-            if answer.ends(token):
-                yield self._spelled[token].partition(b"\n")[0], probability, at < committed
+        for at, choice in enumerate(decoded):
+            spelled, ends = self._spelled[choice.token], answer.ends(choice.token)
+            yield spelled.partition(b"\n")[0] if ends else spelled, choice.probability, at < committed
+            if ends:
                 return
-            yield self._spelled[token], probability, at < committed
-        if not decoded.ids:
+        if not decoded:
             yield from repeat(None, min(self.options.watched, answer.limit))
 
     def _next_action(self) -> Action:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from mercury_engine.api import Effort
 from mercury_engine.decode.answer import GapAnswer
+from mercury_engine.decode.choice import ids_of
 from mercury_engine.decode.decoding import Forced
 from mercury_engine.decode.denoise import GapDecoding
 from mercury_engine.decode.drafts import DraftSource
@@ -93,7 +94,7 @@ class Search:
 
     def _departing(self, forced: Forced, *, one_line: bool = False, floor: float = 0.0) -> GapDecoding:
         """Another decoding, which drafts from the best one behind the forced start."""
-        ids = [*forced.ids, *self.best.decoded().ids[len(forced.ids) :]]
+        ids = [*forced.ids, *ids_of(self.best.decoded())[len(forced.ids) :]]
         return self._start(forced=forced, sources=[DraftSource("branch", ids)], one_line=one_line, floor=floor)
 
 
@@ -107,7 +108,7 @@ def branches(decodings: Sequence[GapDecoding], tokenizer: Tokenizer, runners_up:
     spelled: set[bytes] = set()
     for decoding in decodings:
         before, answer = 1.0, decoding.answer
-        spelled.add(_spelling(decoding.decoded().ids, answer, tokenizer))
+        spelled.add(_spelling(ids_of(decoding.decoded()), answer, tokenizer))
         for place, choice in enumerate(answer.choices):
             ids = answer.ids[:place]
             others = choice.others if runners_up is None else choice.others[:runners_up]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mercury_engine.decode.answer import DecodedAnswer, GapAnswer, Presentation
-from mercury_engine.decode.choice import Choice
+from mercury_engine.decode.answer import GapAnswer, Presentation
+from mercury_engine.decode.choice import Choice, ids_of
 from mercury_engine.decode.confidence import Calibration
 from mercury_engine.tokens.vocabulary import EOM
 from tests.engine.tiny import TOKENIZER
@@ -21,10 +21,9 @@ def answer(text="", *, block=False, part="", limit=64, ended=False):
 
 def shown(text, probability=0.99, *, bar=0.3, asked=0.0, ended=True, least=0, probabilities=None, **options):
     found = answer(text, ended=ended, **options)
-    decoded = found.decoded()
-    sure = probabilities or [probability] * len(decoded.ids)
+    sure = probabilities or [probability] * len(found.ids)
     presentation = Presentation(TOKENIZER, Calibration(), bar)
-    return presentation.show(found, DecodedAnswer(decoded.ids, sure, decoded.complete), least, bar=asked)
+    return presentation.show(found, [*map(Choice, found.ids, sure)], least, bar=asked)
 
 
 def test_answer_ends_at_its_end_its_line_or_its_limit():
@@ -53,8 +52,8 @@ def test_begun_word_is_spelled_and_not_shown():
 )
 def test_last_word_is_settled_once_something_follows(text, settled):
     presentation = Presentation(TOKENIZER, Calibration(), 0.3)
-    assert TOKENIZER.decode(presentation.settled(answer(text)).ids) == settled
-    assert TOKENIZER.decode(presentation.settled(answer(text, ended=True)).ids[:-1]) == text
+    assert TOKENIZER.decode(ids_of(presentation.settled(answer(text)))) == settled
+    assert TOKENIZER.decode(ids_of(presentation.settled(answer(text, ended=True)))[:-1]) == text
 
 
 def test_line_is_shown_without_its_end():
@@ -110,7 +109,7 @@ def test_half_a_character_is_not_shown():
     found = answer("a")
     found.add(Choice(first_byte, 0.9))
     presentation = Presentation(TOKENIZER, Calibration(), 0.0)
-    assert presentation.show(found, found.decoded()).text == "a"
+    assert presentation.show(found, found.choices).text == "a"
 
 
 def inserted(text, margin):
@@ -125,7 +124,7 @@ def test_block_is_complete_where_other_code_begins():
     found = inserted("return a\n\ndef other():\n    pass\n", 4)
     assert found.complete
     assert len(found.ids) < len(TOKENIZER.encode("return a\n\ndef other():\n"))
-    filled = Presentation(TOKENIZER, Calibration(), 0.0).show(found, found.decoded())
+    filled = Presentation(TOKENIZER, Calibration(), 0.0).show(found, found.choices)
     assert (filled.text, filled.complete) == ("return a", True)
     assert len(filled.confidence) == len(TOKENIZER.encode("return a"))
     assert not inserted("return a\n\n    b\n", 4).done
@@ -134,7 +133,7 @@ def test_block_is_complete_where_other_code_begins():
 def test_going_round_in_circles_is_no_end_but_nothing_more_is_decoded():
     found = inserted("    use(one, two)\n" * 9, 4)
     assert (found.done, found.circles, found.complete) == (True, True, False)
-    filled = Presentation(TOKENIZER, Calibration(), 0.0).show(found, found.decoded())
+    filled = Presentation(TOKENIZER, Calibration(), 0.0).show(found, found.choices)
     assert (filled.text, filled.complete) == ("    use(one, two)\n", False)
 
 
@@ -153,8 +152,8 @@ def test_answer_that_is_given_up_would_show_nothing_more(text, probabilities, ba
             break
         found.add(Choice(token, probability))
         if given_up is None and not presentation.may_show(found, bar):
-            given_up = presentation.show(found, found.decoded(), bar=bar)
-    shown = presentation.show(found, found.decoded(), bar=bar)
+            given_up = presentation.show(found, found.choices, bar=bar)
+    shown = presentation.show(found, found.choices, bar=bar)
     if given_up is not None and (given_up.p_accept >= bar or shown.p_accept >= bar):
         assert shown == given_up
 
