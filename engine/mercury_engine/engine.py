@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Engine, EngineInfo, Gap, Opinions, Proposals, Regions, Rewrites
 from mercury_engine.decode.answer import GapAnswer, Presentation
-from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
+from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_output, until_pause
 from mercury_engine.decode.choice import Choice, Chooser, ids_of
 from mercury_engine.decode.confidence import Calibration, read_calibration
 from mercury_engine.decode.costs import CostMeter, Costs
-from mercury_engine.decode.decoding import UNFORCED, DecodingOptions, Forced
+from mercury_engine.decode.decoding import DecodingOptions
 from mercury_engine.decode.denoise import GapDecoder, GapDecoding
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.ending import indentation
@@ -26,7 +26,7 @@ from mercury_engine.decode.opinion import Opinion, read_history
 from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.revising import Revising, places
-from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
+from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, search
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, Place, SessionPool
 from mercury_engine.decode.work import logged
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
@@ -194,12 +194,13 @@ class MercuryEngine(Engine):
     def _answer(self, gap: Gap, place: Place, session: EngineSession, row: LayoutRow) -> Steps[Draft]:
         """Before the first forward of an answer, what is copied may be shown."""
         started, steps = self._clock(), count(1)
-        search = Search(self._decoder.tokenizer, self._starter(place, session, gap, row), thorough=self._searches(gap))
-        passes, shown = search.run(gap.effort, gap.seed), Draft()
+        begin = partial(self._begin, place, session, gap, row)
+        best, final, shown = begin(self._options(gap, row)), False, Draft()
+        decodings = search(best, begin, gap, self._decoder.tokenizer)
         frames = Frames() if gap.slots else None
         is_late = not self._has_time(gap.deadline_ms, started)
 
-        def draft(*, final: bool = False) -> Draft:
+        def draft() -> Draft:
             unread = len(row.ids) - 1 - session.shares(row.ids)
             is_written = not (unread > 0 or (final and is_late)) or bool(shown.confidence)
             if not is_written:
@@ -207,13 +208,14 @@ class MercuryEngine(Engine):
             return replace(shown, step=next(steps), final=final)
 
         try:
-            while self._has_time(gap.deadline_ms, started) and (yield from until_pause(passes)):
-                shown = self._shown(search, gap, frames, final=False)
+            while not final:
+                final = not self._has_time(gap.deadline_ms, started)
+                if not final:
+                    best, final = yield from until_output(decodings)
+                shown = self._shown(best, gap, frames, final=final)
                 yield draft()
-            shown = self._shown(search, gap, frames, final=True)
-            yield draft(final=True)
         finally:
-            place.remember(self._past_answer(search, gap))
+            place.remember(self._past_answer(best, gap))
             self._sessions.trim()
 
     def _judged(self, proposals: Proposals) -> Generator[Opinions]:
@@ -279,34 +281,31 @@ class MercuryEngine(Engine):
             return True
         return bool((self._clock() - started) * 1000 + self._decoder.costs.of(1) < deadline_ms)
 
-    def _starter(self, place: Place, session: EngineSession, gap: Gap, row: LayoutRow) -> Callable[..., GapDecoding]:
-        limit, margin = self._limit(gap, row), indentation(gap.before.rpartition("\n")[2])
-        sketched = gap.effort == "instant"
-        options = DecodingOptions(
+    def _options(self, gap: Gap, row: LayoutRow) -> DecodingOptions:
+        return DecodingOptions(
             floor=HOPELESS if gap.effort == "low" and self._presenting(gap).bar else 0.0,
             runners_up=min(gap.seed, MOST_SEEDS) + RUNNERS_UP if gap.seed or self._searches(gap) else 0,
-            names=None if sketched else KnownNames.of(gap, row.part),
+            names=None if gap.effort == "instant" else KnownNames.of(gap, row.part),
             watched=SKETCH["block" if gap.block else "line"] if gap.slots else 0,
+            one_line=self._searches(gap),
         )
 
-        is_hopeless = self._is_hopeless(gap)
-
-        def start(
-            forced: Forced = UNFORCED,
-            sources: Sequence[DraftSource] | None = None,
-            *,
-            chosen: Sequence[Choice] = (),
-            one_line: bool = False,
-            floor: float = 0.0,
-        ) -> GapDecoding:
-            answer = GapAnswer(
-                self._decoder.tokenizer, row.part, limit, block=gap.block, margin=margin, one_line=one_line
-            )
-            texts = sources or self._past(place, gap, row.part)
-            own = replace(options, forced=forced, floor=max(options.floor, floor))
-            return GapDecoding(self._decoder, session, row, answer, texts, own, chosen, is_hopeless)
-
-        return start
+    def _begin(
+        self,
+        place: Place,
+        session: EngineSession,
+        gap: Gap,
+        row: LayoutRow,
+        options: DecodingOptions,
+        sources: Sequence[DraftSource] = (),
+        chosen: Sequence[Choice] = (),
+    ) -> GapDecoding:
+        limit, margin = self._limit(gap, row), indentation(gap.before.rpartition("\n")[2])
+        answer = GapAnswer(
+            self._decoder.tokenizer, row.part, limit, block=gap.block, margin=margin, one_line=options.one_line
+        )
+        texts = sources or self._past(place, gap, row.part)
+        return GapDecoding(self._decoder, session, row, answer, texts, options, chosen, self._is_hopeless(gap))
 
     def _is_hopeless(self, gap: Gap) -> Callable[[GapAnswer], bool] | None:
         """Tells of an answer for somebody who types that no more of it will be shown; None where answers are heard
@@ -339,23 +338,22 @@ class MercuryEngine(Engine):
                 return [DraftSource("previous", [*self._decoder.tokenizer.encode(part + tail), *end])]
         return []
 
-    def _shown(self, search: Search, gap: Gap, frames: Frames | None, *, final: bool) -> Draft:
+    def _shown(self, best: GapDecoding, gap: Gap, frames: Frames | None, *, final: bool) -> Draft:
         """Until the final one, what will not change any more; who watches sees drafts of the rest too."""
-        best = search.best
         presenting = self._presenting(gap)
         if frames is not None or final:
             decoded = best.decoded()
         else:
-            decoded = presenting.settled(best.answer) if search.is_settled else ()
-        draft = presenting.show(best.answer, decoded, search.departure, best.options.names, gap.bar)
+            decoded = presenting.settled(best.answer) if best.is_settled else ()
+        draft = presenting.show(best.answer, decoded, best.options, gap.bar)
         if frames is None:
             return draft
         typed = best.answer.part.encode("utf-8", "replace")
         return replace(draft, slots=frames.next(slots_of(best.slots(), typed)))
 
-    def _past_answer(self, search: Search, gap: Gap) -> PastAnswer:
+    def _past_answer(self, best: GapDecoding, gap: Gap) -> PastAnswer:
         """The current answer, to be remembered."""
-        answer, decoded = search.best.answer, search.best.decoded()
+        answer, decoded = best.answer, best.decoded()
         text, _ = answer.bounded(filled_text(self._decoder.tokenizer, answer.part, until_end(ids_of(decoded))[0]))
         return PastAnswer.of(gap.before, text, complete=answer.completes(decoded))
 

@@ -21,7 +21,7 @@ from mercury_engine.decode.answer import GapAnswer, Presentation
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import Calibration
 from mercury_engine.decode.costs import measure_costs
-from mercury_engine.decode.names import KnownNames
+from mercury_engine.decode.decoding import DEFAULT_OPTIONS, DecodingOptions
 from mercury_engine.engine import START_BAR, MercuryEngine, open_runtime
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import seal
@@ -81,13 +81,12 @@ class _RecordingPresentation(Presentation, frozen=True, kw_only=True):
         self,
         answer: GapAnswer,
         choices: Sequence[Choice],
-        least: int = 0,
-        names: KnownNames | None = None,
+        options: DecodingOptions = DEFAULT_OPTIONS,
         bar: float = 0.0,
     ) -> Draft:
-        starts = self.starts(answer, choices, least, complete=answer.completes(choices))
+        starts = self.starts(answer, choices, len(options.forced.ids), complete=answer.completes(choices))
         self.observed[:] = [(tuple(self.recording.latest), start.text.rstrip()) for start in starts]
-        return super().show(answer, choices, least, names, bar)
+        return super().show(answer, choices, options, bar)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from msgspec import Struct
 
 from mercury_engine.api import Draft, Rewritten, Slot
-from mercury_engine.decode.choice import Choice
+from mercury_engine.decode.choice import Choice, ids_of
 from mercury_engine.decode.confidence import Calibration, is_hopeless, likely_start
 from mercury_engine.decode.frames import slots_of
 from mercury_engine.decode.names import KnownNames
@@ -159,7 +159,7 @@ class Continuation:
     def _departing(self) -> Iterator[int]:
         """Where tokens are new, or follow something that was left out."""
         prompt = self.question.prompt
-        ids = [choice.token for choice in self.choices]
+        ids = ids_of(self.choices)
         matcher = SequenceMatcher(None, self._tokenizer.encode(prompt.forced + prompt.copied), ids, autojunk=False)
         for kind, _, _, start, stop in matcher.get_opcodes():
             if kind != "equal":

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mercury_engine.autoregressive.answer import Continuation, ContinuationQuestion
-from mercury_engine.decode.choice import Choice
+from mercury_engine.decode.choice import Choice, ids_of
 from mercury_engine.decode.decoding import Decoder, Decoding, DecodingOptions
 from mercury_engine.decode.drafts import DraftSource, PromptLookup
 from mercury_engine.decode.names import KnownNames
@@ -70,7 +70,7 @@ def departures(answer: Continuation, tokenizer: PretrainedTokenizer) -> list[lis
 
     None of them ends the answer or may still spell the same.
     """
-    spelled = tokenizer.decode_bytes(choice.token for choice in answer.choices)
+    spelled = tokenizer.decode_bytes(ids_of(answer.choices))
     pieces, before, start = [], 1.0, b""
     for place, choice in enumerate(answer.choices[:EARLY]):
         for token, probability in choice.others:

@@ -6,8 +6,9 @@ from itertools import accumulate
 from msgspec import Struct
 
 from mercury_engine.api import Draft
-from mercury_engine.decode.choice import Choice, ids_of
+from mercury_engine.decode.choice import Choice, ids_of, probabilities_of
 from mercury_engine.decode.confidence import Calibration, confident, splits_word
+from mercury_engine.decode.decoding import DEFAULT_OPTIONS, DecodingOptions
 from mercury_engine.decode.ending import inside, once
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import AnswerKind
@@ -24,7 +25,7 @@ class GapAnswer:
     or it reaches the limit.
 
     It begins by spelling the `part` of a word before the cursor again. `margin` is the indentation of its line; lines
-    indented less are outside of it. With `one_line` it stops behind its first line that is not blank, complete or not.
+    indented less are outside of it.
     """
 
     def __init__(
@@ -102,15 +103,14 @@ class Presentation(Struct, frozen=True):
         self,
         answer: GapAnswer,
         choices: Sequence[Choice],
-        least: int = 0,
-        names: KnownNames | None = None,
+        options: DecodingOptions = DEFAULT_OPTIONS,
         bar: float = 0.0,
     ) -> Draft:
-        """The start of at least `least` tokens that saves most keystrokes on average; if none is likely, a confident
-        one. It ends before the first of the `names` that cannot exist."""
-        complete = answer.completes(choices)
-        if names:
-            count = self._existing(choices, names, complete=complete)
+        """The start that saves most keystrokes on average; if none is likely, a confident one. It goes beyond what was
+        forced, and ends before the first of the names that cannot exist."""
+        least, complete = len(options.forced.ids), answer.completes(choices)
+        if options.names:
+            count = self._existing(choices, options.names, complete=complete)
             choices, complete = choices[:count], complete and count == len(choices)
         if not self.bar:
             return self._fill(answer, choices, complete=complete)
@@ -118,8 +118,7 @@ class Presentation(Struct, frozen=True):
         likely = [start for start in self.starts(answer, choices, least, complete=complete) if start.p_accept >= bar]
         if likely:
             return max(likely, key=lambda start: start.p_accept * len(start.text))
-        probabilities = [choice.probability for choice in choices]
-        count = max(least, self._whole_words(choices, confident(probabilities, min(bar, UNSURE))))
+        count = max(least, self._whole_words(choices, confident(probabilities_of(choices), min(bar, UNSURE))))
         return self._fill(answer, choices[:count], complete=complete and count >= len(choices))
 
     def settled(self, answer: GapAnswer) -> Sequence[Choice]:
@@ -148,7 +147,7 @@ class Presentation(Struct, frozen=True):
         count = len(answer.ids)
         if answer.block:
             count = self._covering(answer.ids, len(answer.said.rstrip()))
-        own = [choice.probability for choice in answer.choices[:count]]
+        own = probabilities_of(answer.choices[:count])
         return self.calibration.at_best(own, answer.limit) >= max(self.bar, bar)
 
     def _decoded(self, answer: GapAnswer, ids: Sequence[int]) -> str:
@@ -157,7 +156,7 @@ class Presentation(Struct, frozen=True):
 
     def _fill(self, answer: GapAnswer, choices: Sequence[Choice], *, complete: bool) -> Draft:
         ids, _ = until_end(ids_of(choices))
-        decoded_text, probabilities = self._decoded(answer, ids), tuple(choice.probability for choice in choices)
+        decoded_text, probabilities = self._decoded(answer, ids), probabilities_of(choices)
         text, is_over = answer.bounded(decoded_text)
         if text != decoded_text:
             size = len((answer.part + text).encode("utf-8", "replace"))

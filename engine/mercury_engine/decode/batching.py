@@ -129,6 +129,14 @@ def run_unbatched(runtime: Runtime, passes: Passes[Result]) -> Generator[None]:
                 yield
 
 
+def until_output(steps: Steps[Output]) -> Generator[Pass, Forward, Output]:
+    """Run the work up to its next output."""
+    yielded = next(steps)
+    while isinstance(yielded, Pass):
+        yielded = steps.send((yield yielded))
+    return yielded
+
+
 def until_pause(passes: Passes[Result]) -> Generator[Pass, Forward, bool]:
     """Run the work up to its next pause; return False if it ended instead."""
     forward = None

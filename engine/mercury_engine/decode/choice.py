@@ -26,6 +26,10 @@ def ids_of(choices: Iterable[Choice]) -> list[int]:
     return [choice.token for choice in choices]
 
 
+def probabilities_of(choices: Iterable[Choice]) -> tuple[float, ...]:
+    return tuple(choice.probability for choice in choices)
+
+
 class Chooser:
     """Knows which tokens are permitted, for one tokenizer and one model: those with bytes, and those that end an
     answer."""

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.decode.canvas import Canvas, Fused, canvas_for, fuse, masked
-from mercury_engine.decode.choice import Choice, Chooser
+from mercury_engine.decode.choice import Choice, Chooser, ids_of
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftedTokens, DraftSource, PromptLookup
 from mercury_engine.decode.names import KnownNames
@@ -89,13 +89,15 @@ UNFORCED = Forced()
 class DecodingOptions(Struct, frozen=True, eq=False, kw_only=True):
     """Decoding stops where the probability of all that was committed falls below the `floor`. Choices have so many
     `runners_up`. While it is `watched`, everything missing is drafted on a canvas of this many slots whenever the
-    answer has left the last one, even if that takes longer."""
+    answer has left the last one, even if that takes longer. With `one_line` it stops behind its first line that is not
+    blank, complete or not."""
 
     forced: Forced = UNFORCED
     floor: float = 0.0
     runners_up: int = 0
     names: KnownNames | None = None
     watched: int = 0
+    one_line: bool = False
 
 
 DEFAULT_OPTIONS = DecodingOptions()
@@ -234,7 +236,7 @@ class Decoding(Generic[A]):
 
     def _keep_canvas(self, logits_SV: np.ndarray) -> None:
         choices = self._decoder.chooser.slots(logits_SV, self.answer.typed, ALTERNATIVES)
-        ids = [choice.token for choice in choices]
+        ids = ids_of(choices)
         drafted = choices[: len(until_end(ids)[0]) + 1]
         canvas = self._canvas = DraftSource(
             "canvas",

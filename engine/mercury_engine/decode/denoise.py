@@ -44,6 +44,8 @@ class GapDecoding(Decoding[GapAnswer]):
         chosen: Sequence[Choice] = (),
         is_hopeless: Callable[[GapAnswer], bool] | None = None,
     ) -> None:
+        self.is_settled = False
+        """Whether this is the decoding to show to the end, so that what is shown only grows."""
         self._is_hopeless = is_hopeless
         lookup = PromptLookup.of(decoder.tokenizer, row, line=not answer.block)
         super().__init__(decoder, session, row.ids, answer, lookup, texts, options)
@@ -53,20 +55,15 @@ class GapDecoding(Decoding[GapAnswer]):
 
     @property
     def done(self) -> bool:
-        return super().done or self._is_given_up
+        return super().done or (self._is_hopeless is not None and self._is_hopeless(self.answer))
 
-    @property
-    def _is_given_up(self) -> bool:
-        return self._is_hopeless is not None and self._is_hopeless(self.answer)
-
-    def sketch(self, size: int) -> Passes[bool]:
-        """Like `advance`, but the action is a canvas behind the forced start; True if it was that action."""
-        if (yield from self._decoder.read(self._session, self.prefix)):
-            return False
+    def sketch(self, size: int) -> Passes[None]:
+        """Like `run`, but the only action is a canvas behind the forced start."""
+        while (yield from self._decoder.read(self._session, self.prefix)):
+            yield
         draft = DraftTree.chain(self.options.forced.ids)
         size = min(size, max(self._sizes(), default=0)) if self._decoder.decode == "policy" else 0
         yield from self._act(Action(draft, size, (len(draft.ids),) if size else ()))
-        return True
 
     def decoded(self) -> Sequence[Choice]:
         """The committed tokens of the answer, then the likeliest draft of the rest."""

@@ -1,15 +1,18 @@
 """The search for an answer: one sketch or one verified answer, a likelier one, and others that depart from it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 
-from mercury_engine.api import Effort
+from msgspec.structs import replace
+
+from mercury_engine.api import Effort, Gap
 from mercury_engine.decode.answer import GapAnswer
-from mercury_engine.decode.choice import ids_of
-from mercury_engine.decode.decoding import Forced
+from mercury_engine.decode.batching import Steps, until_pause
+from mercury_engine.decode.choice import Choice, ids_of
+from mercury_engine.decode.decoding import DecodingOptions, Forced
 from mercury_engine.decode.denoise import GapDecoding
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.policy import AnswerKind
-from mercury_engine.model.runtime import Passes
+from mercury_engine.model.runtime import Forward, Pass, Passes
 from mercury_engine.tokens.tokenizer import Tokenizer
 
 LOW_TOKENS = 32
@@ -28,74 +31,63 @@ FOLLOWED = 4
 END = b"\xff"
 """A byte that no text contains marks the end of an answer."""
 
-Start = Callable[..., GapDecoding]
-"""Creates a decoding; optionally with a `forced` or `chosen` start, with draft `sources`, of `one_line`
-alone, and down to a `floor` of its probability."""
+Shown = tuple[GapDecoding, bool]
+"""The decoding to show, and whether it is the last one."""
+
+Begin = Callable[[DecodingOptions, Sequence[DraftSource], Sequence[Choice]], GapDecoding]
+"""Begins a decoding of the gap, with draft sources of its own, or behind first choices that were made elsewhere."""
 
 
-class Search:
-    """The decodings of one request; `best` is the one to show at any time, `run` pauses between forwards. Each
-    seed gives another answer.
+def search(best: GapDecoding, begin: Begin, gap: Gap, tokenizer: Tokenizer) -> Steps[Shown]:
+    """Shows the best decoding at each pause between forwards, and at the end. Each seed gives another answer. If the
+    first decoding is of one line alone, the answer begins with the likeliest line."""
+    if best.options.one_line:
+        best = yield from _likeliest_line(best, begin, tokenizer)
+        yield best, False
+    best.is_settled = not gap.seed
+    yield from _showing(best, _exploring(best, gap.effort))
+    departures = branches([best], tokenizer) if gap.seed else []
+    if departures:
+        yield best, False
+        best = _departing(best, begin, replace(best.options, forced=departures[(gap.seed - 1) % len(departures)]))
+        best.is_settled = True
+        yield from _showing(best, _exploring(best, gap.effort))
+    yield best, True
 
-    `departure`: how many tokens an alternative needs to differ from the first answer; these are always shown. If it is
-    `thorough`, the answer begins with the likeliest line. Once it `is_settled`, the best answer only grows.
-    """
 
-    def __init__(self, tokenizer: Tokenizer, start: Start, *, thorough: bool = False) -> None:
-        self.best = start(one_line=thorough)
-        self._thorough = thorough
-        self.departure = 0
-        self.is_settled = False
-        self._tokenizer = tokenizer
-        self._start = start
+def _likeliest_line(
+    first: GapDecoding, begin: Begin, tokenizer: Tokenizer
+) -> Generator[Pass | Shown, Forward, GapDecoding]:
+    """The answer behind its likeliest first line. The token that is likelier at first may leave only unlikely ones,
+    so the likeliest departures are followed, each until it is less likely than the best line."""
+    yield from _showing(first, first.run())
+    best, tried = first, [first]
+    for _ in range(FOLLOWED):
+        departures = branches(tried, tokenizer, RUNNERS_UP)
+        if not departures or departures[0].probability <= best.probability:
+            break
+        yield best, False
+        tried.append(_departing(best, begin, replace(best.options, forced=departures[0], floor=best.probability)))
+        yield from _showing(best, tried[-1].run())
+        best = max(best, tried[-1], key=lambda decoding: decoding.probability)
+    return begin(replace(first.options, one_line=False), (), best.answer.choices)
 
-    def run(self, effort: Effort, seed: int) -> Passes[None]:
-        explore = self._sketch if effort == "instant" else GapDecoding.run
-        if self._thorough:
-            yield from self._find_first_line()
-            yield
-        self.is_settled = not seed
-        yield from explore(self.best)
-        if not seed:
-            return
-        forced = self._departure(seed)
-        if forced is None:
-            return
-        yield
-        self.best = self._departing(forced)
-        self.departure = len(forced.ids)
-        self.is_settled = True
-        yield from explore(self.best)
 
-    def _find_first_line(self) -> Passes[None]:
-        """Begin the answer with its likeliest line. The token that is likelier at first may leave only unlikely ones,
-        so the likeliest departures are followed, each until it is less likely than the best line."""
-        yield from self.best.run()
-        tried = [self.best]
-        for _ in range(FOLLOWED):
-            options = branches(tried, self._tokenizer, RUNNERS_UP)
-            if not options or options[0].probability <= self.best.probability:
-                break
-            yield
-            tried.append(self._departing(options[0], one_line=True, floor=self.best.probability))
-            yield from tried[-1].run()
-            if tried[-1].probability > self.best.probability:
-                self.best = tried[-1]
-        self.best = self._start(chosen=self.best.answer.choices)
+def _showing(best: GapDecoding, passes: Passes[None]) -> Steps[Shown]:
+    """Run the passes, which may be another decoding's."""
+    while (yield from until_pause(passes)):
+        yield best, False
 
-    def _sketch(self, decoding: GapDecoding) -> Passes[None]:
-        while not (yield from decoding.sketch(SKETCH[decoding.answer.kind])):
-            yield
 
-    def _departure(self, number: int) -> Forced | None:
-        """For 1 the likeliest departure from the greedy answer, for 2 the next one, and so on."""
-        options = branches([self.best], self._tokenizer)
-        return options[(number - 1) % len(options)] if options else None
+def _exploring(decoding: GapDecoding, effort: Effort) -> Passes[None]:
+    return decoding.sketch(SKETCH[decoding.answer.kind]) if effort == "instant" else decoding.run()
 
-    def _departing(self, forced: Forced, *, one_line: bool = False, floor: float = 0.0) -> GapDecoding:
-        """Another decoding, which drafts from the best one behind the forced start."""
-        ids = [*forced.ids, *ids_of(self.best.decoded())[len(forced.ids) :]]
-        return self._start(forced=forced, sources=[DraftSource("branch", ids)], one_line=one_line, floor=floor)
+
+def _departing(best: GapDecoding, begin: Begin, options: DecodingOptions) -> GapDecoding:
+    """Another decoding, which drafts from the best one behind its forced start."""
+    forced = options.forced.ids
+    ids = [*forced, *ids_of(best.decoded())[len(forced) :]]
+    return begin(options, [DraftSource("branch", ids)], ())
 
 
 def branches(decodings: Sequence[GapDecoding], tokenizer: Tokenizer, runners_up: int | None = None) -> list[Forced]:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from mercury_engine.decode.answer import GapAnswer, Presentation
 from mercury_engine.decode.choice import Choice, ids_of
 from mercury_engine.decode.confidence import Calibration
+from mercury_engine.decode.decoding import DecodingOptions, Forced
 from mercury_engine.tokens.vocabulary import EOM
 from tests.engine.tiny import TOKENIZER
 
@@ -22,8 +23,8 @@ def answer(text="", *, block=False, part="", limit=64, ended=False):
 def shown(text, probability=0.99, *, bar=0.3, asked=0.0, ended=True, least=0, probabilities=None, **options):
     found = answer(text, ended=ended, **options)
     sure = probabilities or [probability] * len(found.ids)
-    presentation = Presentation(TOKENIZER, Calibration(), bar)
-    return presentation.show(found, [*map(Choice, found.ids, sure)], least, bar=asked)
+    choices, options = [*map(Choice, found.ids, sure)], DecodingOptions(forced=Forced(found.ids[:least]))
+    return Presentation(TOKENIZER, Calibration(), bar).show(found, choices, options, asked)
 
 
 def test_answer_ends_at_its_end_its_line_or_its_limit():

@@ -73,20 +73,25 @@ def test_seed_gives_the_same_answer_every_time():
         assert one == two == fresh
 
 
-def test_branches_spell_what_none_of_the_others_begins_with(monkeypatch):
+@pytest.fixture
+def decodings(monkeypatch):
+    """All that begin, in their order."""
     begun = []
 
-    class Watched(engines.Search):
-        def __init__(self, *args, **options):
-            super().__init__(*args, **options)
-            begun.append(self.best)
+    class Watched(engines.GapDecoding):
+        def __init__(self, *args):
+            super().__init__(*args)
+            begun.append(self)
 
-    monkeypatch.setattr(engines, "Search", Watched)
+    monkeypatch.setattr(engines, "GapDecoding", Watched)
+    return begun
+
+
+def test_branches_spell_what_none_of_the_others_begins_with(decodings):
     list(engine(random_runtime()).fill(asked(seed=1)))
-    decoding = begun[0]
     spelled = [
         TOKENIZER.decode_bytes(forced.ids) + b"\xff" * (forced.ids[-1] == EOM)
-        for forced in branches([decoding], TOKENIZER)
+        for forced in branches(decodings[:1], TOKENIZER)
     ]
     assert len(spelled) > 5
     assert not any(one.startswith(other) for one in spelled for other in spelled if one != other)
@@ -123,21 +128,8 @@ def test_deadline_far_away_changes_nothing():
     assert final(answering, replace(asked(), deadline_ms=1.0e4)) == final(engine(random_runtime()), asked())
 
 
-@pytest.fixture
-def searches(monkeypatch):
-    made = []
-
-    class Watched(engines.Search):
-        def __init__(self, *args, **options):
-            super().__init__(*args, **options)
-            made.append(self)
-
-    monkeypatch.setattr(engines, "Search", Watched)
-    return made
-
-
-def probability_of_first_line(search):
-    choices = search.best.answer.choices
+def probability_of_first_line(decoding):
+    choices = decoding.answer.choices
     spelled = accumulate(TOKENIZER.token_bytes[choice.token] for choice in choices)
     is_over = [b"\n" in text.lstrip() for text in spelled]
     return prod(choice.probability for choice in choices[: [*is_over, True].index(True) + 1])
@@ -147,31 +139,30 @@ HEADS = ("return $0", "x = $0", "self.$0", "if $0")
 
 
 @pytest.mark.parametrize("block", [False, True])
-def test_likeliest_first_line_is_searched_for_by_hand(searches, block):
+def test_likeliest_first_line_is_searched_for_by_hand(decodings, block):
+    probabilities = {True: [], False: []}
     for head, invoked in product(HEADS, (True, False)):
         list(engine(random_runtime()).fill(asked(f"{head}\n", block=block, most_tokens=4, invoked=invoked)))
-    likeliest, greedy = (map(probability_of_first_line, half) for half in (searches[::2], searches[1::2]))
-    gains = [one / other for one, other in zip(likeliest, greedy, strict=True)]
+        probabilities[invoked].append(probability_of_first_line(decodings[-1]))
+    gains = [likeliest / greedy for likeliest, greedy in zip(*probabilities.values(), strict=True)]
     assert min(gains) > 0.999
     assert max(gains) > 1.5
 
 
-def test_alternatives_depart_from_the_same_likeliest_line(searches):
+def test_alternatives_depart_from_the_same_likeliest_line():
     for head in HEADS[:2]:
         texts = [final(engine(random_runtime()), asked(f"{head}\n", seed=seed, invoked=True)).text for seed in range(4)]
         assert len(set(texts)) == len(texts)
 
 
-def test_empty_answers_are_no_departures(searches):
+def test_empty_answers_are_no_departures(decodings):
     list(engine(random_runtime()).fill(asked("x = $0\n", most_tokens=4, invoked=True)))
-    answer = searches[0].best.answer
+    answer = decodings[-1].answer
     answer.choices[0] = replace(answer.choices[0], others=((EOM, 0.9), (TOKENIZER.encode(" \n")[0], 0.8)))
-    assert not any(
-        forced.ids[0] in (EOM, TOKENIZER.encode(" \n")[0]) for forced in branches([searches[0].best], TOKENIZER)
-    )
+    assert not any(forced.ids[0] in (EOM, TOKENIZER.encode(" \n")[0]) for forced in branches(decodings[-1:], TOKENIZER))
 
 
-def test_tried_lines_are_not_settled(searches):
+def test_tried_lines_are_not_settled():
     drafts = [*engine(random_runtime()).fill(asked("x = $0\n", block=True, slots=True, invoked=True))]
     settled = [[slot.text for slot in draft.slots if slot.settled] for draft in drafts]
     assert settled[-1]
