@@ -66,12 +66,15 @@ def _member_at(snapshot: Snapshot, offset: int) -> NamePlace | None:
 
 
 def near(snapshot: Snapshot, offset: int) -> list[NamePlace]:
-    """The receivers likely to be written next: those in the function, then its other names, nearest first."""
+    """The receivers likely to be written next: those in the function, then its other names, nearest first, then the
+    parameters of the functions around it."""
     line = snapshot.line_of(offset)
     header = _function_line(snapshot, offset)
     first = snapshot.line_start(max(0, line - NEAR_LINES) if header is None else header)
     text, above = snapshot.text[first:offset], snapshot.text[first : snapshot.line_start(line)]
     names = [*reversed(RECEIVERS.findall(text)), *reversed(BOUND.findall(above))]
+    while header is not None and (header := _function_line(snapshot, snapshot.line_end(header))) is not None:
+        names += reversed(BOUND.findall(snapshot.line(header)))
     likely = [name for name in dict.fromkeys(names) if not iskeyword(name)]
     reach = scope(snapshot, offset)
     return [NamePlace(name, reach, offset) for name in likely[:MOST_NEAR]]

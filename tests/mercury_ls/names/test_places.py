@@ -54,6 +54,18 @@ def test_nearest_receivers_come_first():
     assert [place.receiver for place in found] == ["out", "self.a", "file", "path", "row", "rows", "other"]
 
 
+NESTED = """\
+def package(self, rows):
+    def formatted(row):
+        row = row.copy()
+        $0
+"""
+
+
+def test_receivers_of_the_functions_around_come_after_those_of_the_own():
+    assert [place.receiver for place in near(*opened(NESTED))] == ["row", "rows", "self"]
+
+
 def test_places_are_asked_about_in_the_text_as_it_would_be():
     snapshot, offset = opened("def f():\n    os.pa$0\n")
     ask = asked(snapshot, at_cursor(snapshot, offset)[0])
