@@ -104,7 +104,7 @@ def _is_telling(word: str) -> bool:
 
 def _lists_without(new: _NewName, file: Snapshot, own: range) -> Iterator[int]:
     """Where the last of the siblings comes in each run of lines that has enough of them, and not the name."""
-    lines_of_name = {file.line_of(at) for at in scopes.mentions(file, new.name)}
+    lines_of_name = {file.line_of(at) for at in scopes.mentions(file, new.name)}.difference(own)
     for run in _runs(new.siblings, file, own):
         first, last = file.line_of(min(run.values())), file.line_of(max(run.values()))
         is_list = len(run) >= max(FEWEST_SIBLINGS, SHARE * len(new.siblings))
