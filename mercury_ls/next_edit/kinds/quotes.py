@@ -25,7 +25,7 @@ FILLED_IN = re.compile(r"%[-+ #0]?[\d.]*[a-zA-Z]|\$?\{[^{}]*\}|\\.")
 NOT_PLAIN = re.compile(r"[\"'`\\%{}$\n]")
 EDGES = frozenset("\"'`\\%{}$^.*()[]<>|\n")
 LETTERS = re.compile(r"[^\W\d_]")
-PLAIN_WORD = re.compile(r"(?<![^\s(])[A-Za-z][a-z']*+(?=[.,:;!?)]*+(?:\s|\Z))")
+PLAIN_WORD = re.compile(r"(?<![^\s(])(?:[A-Z]{2,}+|[A-Za-z][a-z']*+)(?=[.,:;!?)]*+(?:\s|\Z))")
 FEWEST_WORDS, FEWEST_LETTERS, MOSTLY = 3, 10, 0.7
 
 
