@@ -50,30 +50,34 @@ def _bound(imported: Imported) -> str:
 
 
 class _Gone(Struct, frozen=True):
-    """`lines` of the file as it was `earlier`, of whose imports `imported` are there no more."""
+    """`lines` of the file as it was `earlier`, of whose imports `imported` are there no more. `is_deleted`:
+    nothing stands in their place."""
 
     home: Snapshot
     earlier: Snapshot
     lines: range
+    is_deleted: bool
     imported: frozenset[str]
 
     @classmethod
     def by(cls, edit: Edit, home: Snapshot, earlier: Snapshot, bound_now: set[str]) -> "_Gone":
         lines = range(edit.line, edit.line + edit.before.count("\n") + 1)
         own = (imported for imported in imports_of(earlier) if earlier.line_of(imported.start) in lines)
-        return cls(home, earlier, lines, frozenset(map(_bound, own)) - bound_now)
+        return cls(home, earlier, lines, not edit.after.strip(), frozenset(map(_bound, own)) - bound_now)
 
     def uses_of(self, name: str, project: Project) -> Iterator[Place]:
         declared_before = next(filter(self._is_in_lines, _declarations(name, self.earlier)), None)
         if declared_before is None and name not in self.imported:
             return
-        is_local = declared_before is not None and scopes.local_at(self.earlier, declared_before, (name,)) is not None
+        binding = None if declared_before is None else scopes.local_at(self.earlier, declared_before, (name,))
+        if binding is not None and self.is_deleted and {*map(self._is_in_lines, binding.reach)} == {True}:
+            return  # its function went as well
         around = scopes.function_range(self.home, self.home.line_start(self.lines[0]))
-        first, last = around if is_local else (0, len(self.home.text))
+        first, last = around if binding else (0, len(self.home.text))
         for at in _bare_uses(name, self.home, lambda at: not declared_at(self.home, name, at)):
             if first <= at < last:
                 yield self.home, at
-        if declared_before is not None and not is_local and not declared(self.home, name):
+        if declared_before is not None and binding is None and not declared(self.home, name):
             yield from self._elsewhere(name, project)
 
     def _is_in_lines(self, offset: int) -> bool:
