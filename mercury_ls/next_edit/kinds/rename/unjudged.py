@@ -1,7 +1,7 @@
 """What a rename leaves undone: places that may refer to the renamed symbol, where nothing says so for certain."""
 
 import re
-from collections.abc import Generator, Iterable, Mapping, Set
+from collections.abc import Generator, Iterable, Iterator, Mapping, Set
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path, PurePath
@@ -43,6 +43,8 @@ REFLECTIVE = frozenset(
 SAYING = frozenset(kinds("critical debug error exception info print warning"))
 LISTING = re.compile(r"__(?:all|match_args|slots)__")
 FIXTURE = re.compile(r"(?:@.*\n\s*)*?@(?:\w+\.)*fixture\b(?!\([^)@]*\bname\s*=)")
+SPELLED_AS_NAME = re.compile(r"[a-z][A-Z]|\w_\w|\d")
+"""What no sentence has unless it speaks of the name: in other files, a plain word may mean anything."""
 PATH = re.compile(r"\w++(?:[.:]\w++)*+")
 ATTRIBUTES = frozenset(name for kind in (bytes, complex, dict, list, set, str, Path, re.Match) for name in dir(kind))
 """Names that objects of anybody have; one that a single class of the project has is likely its own everywhere."""
@@ -57,22 +59,38 @@ def note_of(
     if there are none."""
     places, taken = yield from _unjudged(rule, home, files, project, places_offered)
     note = _note_of(places, taken, rule, home, files, project, places_offered)
-    left = _in_text(rule, home, places_offered | {(file.uri, at) for file, at in places})
-    names = listed_places(named_from(home, home, at) for at in left)
+    beside = places_offered | {(file.uri, at) for file, at in places}
+    left = [(home, at) for at in _in_text(rule, home, beside, *_spoken_of(rule, home))]
+    left += _in_other_texts(rule, home, files, places_offered, beside)
+    names = listed_places(named_from(home, *place) for place in left)
     in_text = f"{counted(len(left), 'mention')} in text left: {names}" if left else ""
     return Left("; ".join(filter(None, (note, in_text))), tuple(places))
 
 
-def _in_text(rule: Rename, home: Snapshot, beside: Set[tuple[str, int]]) -> list[int]:
-    """Where comments and strings of the file still have the old name, those of a local in its scope alone. One or two
-    letters may be a word of any sentence."""
-    start, end = _spoken_of(rule, home)
-    mentions = islice(scopes.mentions(home, rule.before), MOST_MENTIONS)
-    left = [at for at in mentions if start <= at < end and (home.uri, at) not in beside]
-    return [at for at in left if syntax.inside(home, at) is not None]
+def _in_text(rule: Rename, file: Snapshot, beside: Set[tuple[str, int]], start: int, end: int) -> list[int]:
+    """Where comments and strings between two places still have the old name."""
+    mentions = islice(scopes.mentions(file, rule.before), MOST_MENTIONS)
+    left = [at for at in mentions if start <= at < end and (file.uri, at) not in beside]
+    return [at for at in left if syntax.inside(file, at) is not None]
+
+
+def _in_other_texts(
+    rule: Rename,
+    home: Snapshot,
+    files: Iterable[Snapshot],
+    places_offered: Set[tuple[str, int]],
+    beside: Set[tuple[str, int]],
+) -> Iterator[tuple[Snapshot, int]]:
+    """The same in the other files that change, where no plain word would be about it."""
+    changed = {uri for uri, _ in places_offered} - {home.uri}
+    for file in files if SPELLED_AS_NAME.search(rule.before) else ():
+        if file.uri in changed:
+            yield from ((file, at) for at in _in_text(rule, file, beside, 0, len(file.text)))
 
 
 def _spoken_of(rule: Rename, home: Snapshot) -> tuple[int, int]:
+    """Where a text speaks of what was renamed: of a local in its scope alone. One or two letters may be a word of any
+    sentence."""
     local = renamed_symbol(rule, home).local
     if local is not None:
         return spoken_of(home, local) if len(rule.before) >= SHORTEST_LOCAL else (0, 0)
