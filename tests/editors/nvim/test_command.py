@@ -169,6 +169,18 @@ def test_why_tells_the_reason(served):
     assert served.page.startswith("inline: the cursor is inside a word")
 
 
+def test_why_takes_nobody_back_who_has_moved_on(bare, tmp_path):
+    replies = {"mercury/why": {"reason": "late", "nextEdit": "no rule knows what follows", "model": ""}}
+    (tmp_path / "replies.json").write_text(json.dumps(replies), encoding="utf-8")
+    bare.start([sys.executable, SERVER, str(tmp_path)])
+    bare.open("one\ntwo\n")
+    bare.attached()
+    bare.keys("gg0")
+    bare.lua("vim.cmd('Mercury why') vim.api.nvim_win_set_cursor(0, { 2, 1 })")
+    bare.says("next edit: no rule knows what follows")
+    assert bare.lua("return #vim.api.nvim_list_wins()") == 1
+
+
 def test_without_a_server_commands_say_so(bare):
     bare.command("Mercury why")
     bare.says("no server in this buffer; see :checkhealth mercury")

@@ -149,22 +149,33 @@ local function place(encoding)
   return params, is_left
 end
 
--- What the user waits for: the next edit, and ghost text first in insert mode, last where that was just left.
+local function here()
+  local buf = vim.api.nvim_get_current_buf()
+  return { buf, vim.api.nvim_buf_get_changedtick(buf), vim.api.nvim_win_get_cursor(0) }
+end
+
+-- What the user waits for: the next edit, and ghost text first in insert mode, last where that was just left. Who has
+-- moved on before it is known is told in the last line.
 function commands.why()
+  local asked = here()
   local client = server()
   local types = vim.api.nvim_get_mode().mode:find("i", 1, true) ~= nil
   local params, is_left = place(client and client.offset_encoding or "utf-16")
   ask("mercury/why", params, function(answer)
-    local here = quiet.reason(vim.api.nvim_get_current_buf())
+    local silenced = quiet.reason(asked[1])
     local lines =
-      { "next edit: " .. (here or require("mercury.nextedit").reason() or answer.nextEdit or "no reason given") }
+      { "next edit: " .. (silenced or require("mercury.nextedit").reason() or answer.nextEdit or "no reason given") }
     if types or is_left then
-      table.insert(lines, types and 1 or 2, "inline: " .. (here or answer.reason))
+      table.insert(lines, types and 1 or 2, "inline: " .. (silenced or answer.reason))
     end
     if types and (answer.model or "") ~= "" then
       table.insert(lines, answer.model)
     end
-    page.open("mercury: why", lines)
+    if vim.deep_equal(asked, here()) then
+      page.open("mercury: why", lines)
+    else
+      say(lines[1])
+    end
   end)
 end
 
