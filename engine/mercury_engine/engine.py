@@ -9,12 +9,22 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Engine, EngineInfo, Gap, Opinions, Proposals, Regions, Rewrites
+from mercury_engine.api import (
+    SLOWEST_FIRST_LINE_MS,
+    Draft,
+    Engine,
+    EngineInfo,
+    Gap,
+    Opinions,
+    Proposals,
+    Regions,
+    Rewrites,
+)
 from mercury_engine.decode.answer import GapAnswer, Presentation
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_output, until_pause
 from mercury_engine.decode.choice import Choice, Chooser, ids_of
 from mercury_engine.decode.confidence import Calibration, read_calibration
-from mercury_engine.decode.costs import CostMeter, Costs
+from mercury_engine.decode.costs import CostMeter, Costs, RepeatedMeasuring
 from mercury_engine.decode.decoding import DecodingOptions
 from mercury_engine.decode.denoise import GapDecoder, GapDecoding
 from mercury_engine.decode.drafts import DraftSource
@@ -100,7 +110,7 @@ class MercuryEngine(Engine):
         self._sessions = SessionPool(runtime.cache, IDLE_MEMORY if on_cpu(runtime) else memory, memory)
         self._batcher = ForwardBatcher(runtime)
         meter = CostMeter(runtime, clock=clock)
-        self._measuring = meter.rest() if costs is None else iter(())
+        self._measuring = RepeatedMeasuring(meter, _seem_slow) if costs is None else ()
         # Unknown until all costs are: a machine that is busy while an editor starts is not a slow one.
         self._first_line_ms = _first_line_ms(costs) if costs else 0.0
         costs = costs or meter.start()
@@ -393,6 +403,10 @@ def open_runtime(
     from mercury_engine.model import openvino_runtime
 
     return openvino_runtime.load(folder, threads=resources.threads or None)
+
+
+def _seem_slow(costs: Costs) -> bool:
+    return _first_line_ms(costs) > SLOWEST_FIRST_LINE_MS
 
 
 def _first_line_ms(costs: Costs) -> float:

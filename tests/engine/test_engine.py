@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, Snippet
+from mercury_engine.decode.costs import AGAIN_SECONDS
 from mercury_engine.decode.search import LOW_TOKENS
 from mercury_engine.decode.sessions import CROWDED, SessionPool
 from mercury_engine.engine import IDLE_MEMORY, LEAST_MEMORY, MEMORY, MercuryEngine, Resources, open_engine
@@ -200,6 +201,30 @@ def test_info_says_who_answers_and_how():
     info = answering.info()
     assert (info.engine, info.model, info.context_tokens) == ("mercury", "tiny", TINY.context)
     assert info.device == "cpu, torch float32"
+
+
+def test_machine_that_was_busy_while_it_was_measured_is_measured_again(monkeypatch):
+    runtime, now, each = random_runtime(), 0.0, 0.5
+    forward = runtime.forward
+
+    def timed(rows, cache):
+        nonlocal now
+        now += each
+        return forward(rows, cache)
+
+    monkeypatch.setattr(runtime, "forward", timed)
+    answering = MercuryEngine(runtime, TOKENIZER, clock=lambda: now)
+
+    def follows_typing(after):
+        nonlocal now
+        now += after
+        list(answering.warm(gap(DOCUMENT + "$0")))
+        return answering.info().follows_typing
+
+    assert not follows_typing(after=0.0)
+    each = 0.001
+    assert not follows_typing(after=0.1 * AGAIN_SECONDS)
+    assert follows_typing(after=AGAIN_SECONDS)
 
 
 def test_tokenizer_of_another_model_is_refused():

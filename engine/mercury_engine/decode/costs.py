@@ -22,6 +22,7 @@ TABLED = 1 << 16
 START_SECONDS = 0.2
 REPEATS = 3
 LONGEST_MS = 100.0
+AGAIN_SECONDS = 30.0
 """Where a forward takes longer, more rows are not measured: their cost grows with their number."""
 MEASURED_CONTEXT = 1024
 
@@ -61,19 +62,19 @@ class CostMeter:
 
     def __init__(self, runtime: Runtime, *, clock: Callable[[], float] = time.perf_counter) -> None:
         self._runtime = runtime
-        self._clock = clock
+        self.clock = clock
         self._context = min(MEASURED_CONTEXT, runtime.config.context // 2)
         self._permitted_V = np.ones(runtime.config.vocabulary, bool)
         self._fastest: dict[int, float] = {}
 
     def start(self, seconds: float = START_SECONDS) -> Costs:
         """Time each size at least once, and more often only while its share of the time lasts."""
-        cache, began = self._filled(), self._clock()
+        cache, began = self._filled(), self.clock()
         for number, rows in enumerate(MEASURED_AT_START, start=1):
             end = began + seconds * number / len(MEASURED_AT_START)
             self._time(rows, cache)
             times = [self._time(rows, cache)]
-            while len(times) < REPEATS and self._clock() < end:
+            while len(times) < REPEATS and self.clock() < end:
                 times.append(self._time(rows, cache))
             self._fastest[rows] = min(times)
         return self._costs()
@@ -109,9 +110,27 @@ class CostMeter:
         length = self._context + 1
         prefix = Prefix.stream([0] * length)
         fused = fuse(self._context, prefix, 0, canvases, permitted_V=self._permitted_V)
-        started = self._clock()
+        started = self.clock()
         self._runtime.forward(fused.rows, cache)
-        return (self._clock() - started) * 1000
+        return (self.clock() - started) * 1000
+
+
+class RepeatedMeasuring:
+    """The costs while they are measured. If they `seem_slow`, all are measured again after half a minute, for the
+    machine may have been busy; then after twice as long, and so on."""
+
+    def __init__(self, meter: CostMeter, seem_slow: Callable[[Costs], bool]) -> None:
+        self._meter, self._seem_slow = meter, seem_slow
+        self._left: Iterator[Costs] = meter.rest()
+        self._latest: Costs | None = None
+        self._pause, self._again_at = AGAIN_SECONDS, math.inf
+
+    def __iter__(self) -> Iterator[Costs]:
+        if self._latest and self._meter.clock() >= self._again_at and self._seem_slow(self._latest):
+            self._left, self._pause = self._meter.rest(), 2 * self._pause
+        for costs in self._left:
+            self._latest, self._again_at = costs, self._meter.clock() + self._pause
+            yield costs
 
 
 def measure_costs(runtime: Runtime, *, clock: Callable[[], float] = time.perf_counter) -> Costs:
