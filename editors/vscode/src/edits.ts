@@ -1,5 +1,9 @@
 /** The edits of an offer, and where they are when the text under them has changed: pure, in LSP's positions. */
 
+/** Characters of both lines for which a list has room, and of what they share before the change in longer ones. */
+const LONGEST_PAIR = 88;
+const SHARED_SHOWN = 16;
+
 export interface Position {
   readonly line: number;
   readonly character: number;
@@ -111,8 +115,16 @@ export function oneLine(edit: Edit, lineAt: (row: number) => { readonly text: st
   const before = lineAt(start.line).text;
   const removed = start.line === end.line ? before.slice(end.character) : '';
   const [first, ...more] = (before.slice(0, start.character) + edit.text + removed).split('\n').map((line) => line.trim());
-  const [from, to] = [before.trim(), [first, ...(more.length > 0 ? ['…'] : [])].join(' ')];
+  const [from, to] = fromChange(before.trim(), [first, ...(more.length > 0 ? ['…'] : [])].join(' '));
   return from === '' ? `+ ${to}` : to === '' ? `− ${from}` : `${from}  →  ${to}`;
+}
+
+/** Two long lines without most of the beginning that they share, behind which nobody would see what changes. */
+function fromChange(before: string, after: string): [string, string] {
+  const [old, changed] = [[...before], [...after]];
+  const cut = old.findIndex((character, at) => character !== changed[at]) - SHARED_SHOWN;
+  if (old.length + changed.length <= LONGEST_PAIR || cut <= 0) return [before, after];
+  return [`…${old.slice(cut).join('')}`, `…${changed.slice(cut).join('')}`];
 }
 
 /** How much of a suggestion for `start` stands in the text up to the cursor: what was accepted in part. */

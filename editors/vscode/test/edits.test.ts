@@ -80,9 +80,11 @@ test('what was accepted in part is counted from the front', () => {
 });
 
 test('an edit is one line of a list', () => {
-  const lines = ['    return area(2)', '', 'x = 1'];
+  const long = 'message = field.gettext("This field is required.")';
+  const lines = ['    return area(2)', '', 'x = 1', long];
   const line = (given: Edit) => oneLine(given, (row) => ({ text: lines[row] }));
   assert.equal(line(edit('0:11-0:15', 'area', 'surface')), 'return area(2)  →  return surface(2)');
   assert.equal(line(edit('1:0', '', 'import os\nimport re')), '+ import os …');
   assert.equal(line(edit('2:0-2:5', 'x = 1', '')), '− x = 1');
+  assert.equal(line(edit('3:39-3:47', 'required', 'needed')), '…("This field is required.")  →  …("This field is needed.")');
 });
