@@ -8,6 +8,7 @@ from mercury_engine.api import Edit
 from mercury_ls.code import scopes, syntax
 from mercury_ls.code.differences import WORD, texts_of, token_changes
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.lexemes import CONSTANTS
 from mercury_ls.code.modules import Project, in_import
 from mercury_ls.code.symbols import qualifier_of
 from mercury_ls.next_edit.once import is_prose
@@ -40,16 +41,18 @@ def _told_in_prose(value: str, before: str, home: Snapshot, offset: int) -> Iter
     """Where comments and documentation name the value of a parameter or constant whose name stands before it."""
     named, plain = before.rstrip(" \t" + MARKS), value.strip(MARKS)
     is_quoted = value[:1] in MARKS or before.endswith(tuple(MARKS))
-    if not named.endswith("=") or not (WORDS if is_quoted else NUMBER).fullmatch(plain):
+    if not named.endswith("=") or not (plain in CONSTANTS or (WORDS if is_quoted else NUMBER).fullmatch(plain)):
         return
     if syntax.inside(home, offset) == "comment":
         return
     name = WORD.search(re.split(r"[,(]", named)[-1])
     pattern = rf"[\"'`]{re.escape(plain)}[\"'`]" if is_quoted else rf"(?<![\w.]){re.escape(plain)}(?![\w.]*\w)"
     for match in re.finditer(pattern, home.text):
-        line = home.line(home.line_of(match.start()))
-        is_about_it = "default" in line.lower() or (name is not None and name[0] in WORD.findall(line))
-        if is_about_it and is_prose(home, match.start()):
+        number = home.line_of(match.start())
+        around = [home.line(number), home.line(max(number - 1, 0)) if plain in CONSTANTS else ""]
+        is_named = any(name is not None and name[0] in WORD.findall(line) for line in around)
+        is_default = "default" in around[0].lower() and plain not in CONSTANTS
+        if (is_named or is_default) and is_prose(home, match.start()):
             yield match.start()
 
 
