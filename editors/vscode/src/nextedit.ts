@@ -271,13 +271,15 @@ export class NextEdits implements vscode.Disposable {
     const at = target.range.start.line;
     const uri = editor.document.uri.toString();
     const elsewhere = target.uri !== uri;
-    const arrow = elsewhere ? '→' : at > editor.selection.active.line ? '↓' : '↑';
+    const line = editor.selection.active.line;
+    const isHere = !elsewhere && at === line;
+    const arrow = elsewhere ? '→ ' : isHere ? '' : at > line ? '↓ ' : '↑ ';
     const { edits, summary, from, made } = this.offer!;
     if (edits.length > 1 && summary && from === uri && made === 0) {
-      return `${arrow} next edits: ${summary}`;
+      return `${arrow}next edits: ${summary}`;
     }
     const place = elsewhere ? `${path.posix.basename(vscode.Uri.parse(target.uri).path)}:${at + 1}` : `line ${at + 1}`;
-    return `${arrow} ${this.offer!.isPlace ? this.offer!.label : 'next edit'}: ${place}`;
+    return `${arrow}${this.offer!.isPlace ? this.offer!.label : 'next edit'}: ${isHere ? 'here' : place}`;
   }
 
   private allow(shown: boolean, byTab: boolean): void {

@@ -159,6 +159,13 @@ def test_long_hint_is_cut(window):
     shows(window, "hight", "height", long)
 
 
+def test_hint_says_so_on_the_line_of_the_edit(window):
+    offered(window, FIRST, note="1 mention in text left")
+    shows(window, "hight", "height", "↓ next edit: line 3 (Tab) · 1 mention in text left")
+    window.show(window.folder / window.name, typed(TEXT).index("hight"))
+    shows(window, "hight", "height", "next edit: here (Tab) · 1 mention in text left")
+
+
 FAR = "# shapes\nprint(aera(1))\n" + SPACES + "print(aera(2))\n"
 FAR_EDITS = edit(1, 6, 10, "area", oldText="aera"), edit(122, 6, 10, "area", oldText="aera")
 
