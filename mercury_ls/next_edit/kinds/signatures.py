@@ -73,6 +73,7 @@ CONSTRUCTORS = {"__init__": ("cls",), "constructor": ("super", "this")}
 CLASS_OF_SELF = re.compile(r"\b(?:type\(self\)|self\.__class__)\(")
 """A class of Python that may be derived from the one around."""
 OVERRIDING = "overridden with other parameters"
+DOCTEST = (">>> ", "... ")
 INHERITING = "inherited by classes whose calls cannot be judged"
 UNTOLD = "nothing says which parameter became which"
 TRANSPARENT = re.compile(
@@ -685,6 +686,8 @@ def calls_left(
             for at in places:
                 notes.add(notes.others, what, file, at, is_worth=False)
         yield
+    for at in _in_doctests(rule, home):
+        notes.add(notes.others, "called in an example", home, at, is_worth=not rule.age)
     for at, name in _still_used(rule, home):
         notes.add(notes.others, f"{in_label(name)} is still used", home, at, is_worth=not rule.age)
     return notes.left
@@ -739,6 +742,14 @@ def _left_in(rule: Signature, home: Snapshot, file: Snapshot, project: Project) 
         return _Left(calls, unread, {})
     declaring = {OVERRIDING: [*_overriding(rule, uses[0])], INHERITING: sorted(_inheriting(rule, uses[0]))}
     return _Left(calls, unread, declaring)
+
+
+def _in_doctests(rule: Signature, home: Snapshot) -> Iterator[int]:
+    """Where documentation calls the function as it was, if calls have to change."""
+    for at in scopes.mentions(home, rule.function) if rule.due or rule.went else ():
+        is_call = home.text.startswith("(", at + len(rule.function))
+        if is_call and home.line(home.line_of(at)).lstrip().startswith(DOCTEST) and syntax.inside(home, at) is not None:
+            yield at
 
 
 def _still_used(rule: Signature, home: Snapshot) -> Iterator[tuple[int, str]]:
