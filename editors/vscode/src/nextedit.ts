@@ -170,10 +170,11 @@ export class NextEdits implements vscode.Disposable {
     if (this.asking !== mine) {
       return;
     }
+    const typing = this.isTyping;
     const params = {
       textDocument: { uri: client.code2ProtocolConverter.asUri(editor.document.uri), version: editor.document.version },
       position: client.code2ProtocolConverter.asPosition(editor.selection.active),
-      context: { triggerKind: AUTOMATIC, closedFiles: true, renameProvider, places: true, typing: this.isTyping },
+      context: { triggerKind: AUTOMATIC, closedFiles: true, renameProvider, places: true, typing },
     };
     const answer = await client.sendRequest<Answer | null>('mercury/nextEdit', params, mine.token).catch(() => null);
     if (answer) {
@@ -183,6 +184,9 @@ export class NextEdits implements vscode.Disposable {
     if (this.asking === mine) {
       this.asking = undefined;
       this.put(answer ? offerOf(answer, editor.document.uri.toString()) : undefined);
+      if (typing && !answer) { // something may be left for whoever has stopped
+        this.timer = setTimeout(() => void this.ask(), this.changedAt + WRITTEN_MS - Date.now());
+      }
     }
   }
 

@@ -159,6 +159,17 @@ def test_long_hint_is_cut(window):
     shows(window, "hight", "height", long)
 
 
+def test_who_got_nothing_while_typing_is_asked_for_once_more_after_stopping(window):
+    window.open(TEXT, cursor=TEXT.partition("\n")[0])
+    window.past = len(journal(window))
+    window.type(".")
+
+    def typing() -> list[bool]:
+        return [asked["context"]["typing"] for asked in messages(window, "mercury/nextEdit")]
+
+    window.until(lambda: typing() == [True, False], "the second question")
+
+
 def test_hint_says_so_on_the_line_of_the_edit(window):
     offered(window, FIRST, note="1 mention in text left")
     shows(window, "hight", "height", "↓ next edit: line 3 (Tab) · 1 mention in text left")
