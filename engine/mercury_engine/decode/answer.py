@@ -148,7 +148,7 @@ class Presentation(Struct, frozen=True):
         if answer.block:
             count = self._covering(answer.ids, len(answer.said.rstrip()))
         own = probabilities_of(answer.choices[:count])
-        return self.calibration.at_best(own, answer.limit) >= max(self.bar, bar)
+        return min((self.calibration.at_best(own, answer.limit), *own)) >= max(self.bar, bar)
 
     def _decoded(self, answer: GapAnswer, ids: Sequence[int]) -> str:
         text = filled_text(self.tokenizer, answer.part, ids).partition("\ufffd")[0]
@@ -162,7 +162,8 @@ class Presentation(Struct, frozen=True):
             size = len((answer.part + text).encode("utf-8", "replace"))
             ids = probabilities = probabilities[: self._covering(ids, size)]
         complete = complete or is_over
-        sure = self.calibration.p_accept(probabilities, complete=complete)
+        # A fit to whole answers overrates those of which only one token is in doubt.
+        sure = min((self.calibration.p_accept(probabilities, complete=complete), *probabilities[: len(ids)]))
         return Draft(0, text, probabilities[: len(ids)], sure * bool(text), complete)
 
     def _covering(self, ids: Sequence[int], size: int) -> int:

@@ -68,6 +68,14 @@ def test_confidence_covers_every_token_but_the_end():
     assert len(found.confidence) == len(TOKENIZER.encode("self.width"))
 
 
+def test_answer_is_no_likelier_than_each_of_its_tokens():
+    ids = TOKENIZER.encode("print(a)")
+    found = shown("print(a)", probabilities=[0.99, 0.6, *[0.99] * (len(ids) - 1)])
+    assert (found.text, found.complete) == ("print(a)", True)
+    assert found.p_accept <= 0.6
+    assert shown("print(a)", probabilities=[*[0.99] * len(ids), 0.6]).p_accept > 0.6, "its end is no part of it"
+
+
 def test_unlikely_answer_is_cut_to_its_confident_words():
     ids = TOKENIZER.encode("self.width = xyz")
     sure = [0.99] * (len(ids) - 3) + [0.05] * 3 + [0.9]
