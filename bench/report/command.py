@@ -104,7 +104,8 @@ def runs(given: argparse.Namespace) -> Iterator[Measurement]:
         yield Measurement("latency_llama", ("-m", "bench.latency", "--files", "2" if quick else "4", *served))
     if folder := model_folder(name):
         program = ("--llama-bench", str(given.llama / "llama-bench")) if given.llama else ()
-        yield Measurement("pace", ("-m", "bench.pace", str(folder), "--rounds", "1" if quick else "5", *program))
+        named = str(folder) if Path(name).exists() else folder.name
+        yield Measurement("pace", ("-m", "bench.pace", named, "--rounds", "1" if quick else "5", *program))
     pace = ("--speed", "max" if quick else "1", "--pause-cap", "2", "--client", "vscode")
     sessions = small[:3] if quick else recorded
     yield Measurement("replay", ("-m", "bench.replay", *sessions, *pace, *model))
