@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import time
 import urllib.request
@@ -29,6 +28,7 @@ from msgspec import Struct
 
 from bench.harness.client import Client, running
 from bench.harness.measures import machine, percentile
+from bench.harness.servers import free_port
 from bench.harness.usage import Usage, busy
 from bench.replay.play import MODELS, SHIPPED, engine_pid, engine_server, is_ready, measured
 from mercury_ls.serve import daemon
@@ -111,10 +111,8 @@ def long_files(rows: Sequence[FimRow]) -> Iterator[FimRow]:
 @contextmanager
 def llama_server(program: str, gguf: str) -> Iterator[str]:
     """The address of llama.cpp's server with this file, on two cores or one."""
-    with socket.create_server((LOOPBACK, 0)) as free:
-        port = free.getsockname()[1]
-    threads = str(min(2, os.cpu_count() or 1))
-    command = [program, "-m", gguf, "-t", threads, "-c", "8192", "--host", LOOPBACK, "--port", str(port)]
+    threads, port = str(min(2, os.cpu_count() or 1)), str(free_port())
+    command = [program, "-m", gguf, "-t", threads, "-c", "8192", "--host", LOOPBACK, "--port", port]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             _until_healthy(process, url := f"http://{LOOPBACK}:{port}")

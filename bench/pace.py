@@ -55,7 +55,7 @@ def main() -> None:
                 rounds[f"llama.cpp {figure}"].append(value)
     for name, values in rounds.items():
         print(f"{name:40}{median(values):10.1f}   {min(values):8.1f} to {max(values):.1f}")
-    print(json.dumps({"machine": machine(), "count": given.rounds, "rounds": rounds}))
+    print(json.dumps({"machine": machine(), "rounds": rounds}))
 
 
 def _opened(name: str) -> tuple[Path, OpenvinoRuntime]:

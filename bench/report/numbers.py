@@ -99,14 +99,14 @@ def pace(found: Figures) -> Iterator[Row]:
     """Beside llama.cpp with the same layers and bits, if that was measured."""
     given = of(found, "pace")
     for figure, what in PACES.items():
-        told = {
-            "llama.cpp" if name.startswith("llama.cpp ") else "ours": statistics.median(values)
+        rounds = {
+            "llama.cpp" if name.startswith("llama.cpp ") else "ours": values
             for name, values in given.get("rounds", {}).items()
             if name.endswith(f" {figure}")
         }
-        if told:
-            value = "; ".join(f"{name} {number:.1f}" for name, number in told.items())
-            yield f"{what}, medians of {given['count']} rounds", value, given["command"]
+        if rounds:
+            told = "; ".join(f"{name} {statistics.median(values):.1f}" for name, values in rounds.items())
+            yield f"{what}, medians of {len(rounds['ours'])} rounds", told, given["command"]
 
 
 def judged(found: Figures) -> Iterator[Row]:

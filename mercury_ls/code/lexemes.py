@@ -20,6 +20,7 @@ KEYWORDS = frozenset(
     )
 )
 
+QUOTES = frozenset("\"'`")
 CONSTANTS = frozenset({"False", "None", "True", "false", "nil", "null", "true", "undefined"})
 FIXED = KEYWORDS - {"bool", "boolean", "char", "double", "float", "int", "long", "string", "unsigned", "void"}
 """The keywords that a shape keeps: built-in types count as names."""

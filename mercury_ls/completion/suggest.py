@@ -161,7 +161,7 @@ async def _attempts(question: Question, engine: Filling, deadline: Deadline) -> 
     """The answers to each seed as they grow, until one is shown or no other is worth a try."""
     answer, is_shown = NO_DRAFT, False
     for seed in count(question.seed):
-        async with aclosing(engine.fill(deadline.limited(gap_at(question, seed)))) as drafts:
+        async with aclosing(engine.fill(deadline.limited(gap_at(replace(question, seed=seed))))) as drafts:
             async for draft in drafts:
                 answer = answered(question, draft)
                 is_shown = is_shown or bool(answer.offers)
@@ -207,7 +207,7 @@ def where(question: Question) -> Question | Silence:
     return target if isinstance(target, Silence) else replace(question, target=target)
 
 
-def gap_at(question: Question, seed: int = 0) -> Gap:
+def gap_at(question: Question) -> Gap:
     """The target of a completion replaces nothing but blanks behind the cursor, which no model needs to see."""
     snapshot, target = question.snapshot, question.target
     start, end = window(snapshot, target.start, question.budget.characters)
@@ -225,7 +225,7 @@ def gap_at(question: Question, seed: int = 0) -> Gap:
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),
         effort=question.effort,
-        seed=seed,
+        seed=question.seed,
         members=tuple(_without_keys(snapshot, names) for names in question.members),
         slots=question.slots,
         invoked=question.invoked,

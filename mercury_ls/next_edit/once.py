@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from mercury_ls.code import syntax
 from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot, cached
-from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
+from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS, QUOTES
 from mercury_ls.next_edit.examples import PieceRule
 from mercury_ls.next_edit.places import Place, sides
 from mercury_ls.next_edit.rule import Rule
@@ -17,7 +17,6 @@ SPELLED_ALIKE = 0.75
 """How alike two words are of which one is the other without its mistake, or in another form."""
 TRUTHS = frozenset({"false", "true"})
 NUMBERS = re.compile(r"[\d.]+(?:\0[\d.]+)*")
-QUOTES = "\"'`"
 STRING = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 OPERAND = re.compile(r"(?<![\w.$])[\w.$]++[ \t]*+\Z")
 COMPARED = re.compile(r"(?:[=!]==?|[<>]=?|\bis(?: not)?)[ \t]*\Z")

@@ -22,8 +22,9 @@ TABLED = 1 << 16
 START_SECONDS = 0.2
 REPEATS = 3
 LONGEST_MS = 100.0
-AGAIN_SECONDS = 30.0
 """Where a forward takes longer, more rows are not measured: their cost grows with their number."""
+AGAIN_SECONDS = 30.0
+"""How long after the last measurement costs that seem too high are measured again, the first time."""
 MEASURED_CONTEXT = 1024
 
 

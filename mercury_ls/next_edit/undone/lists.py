@@ -8,7 +8,7 @@ from mercury_engine.api import Edit
 from mercury_ls.code import scopes
 from mercury_ls.code.differences import TokenChange, changed_lines, token_changes
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS, indentation, shape_of, tokens_of
+from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS, QUOTES, indentation, shape_of, tokens_of
 from mercury_ls.next_edit.rule import in_label
 from mercury_ls.next_edit.undone.gone import Place, is_of_imports
 
@@ -20,7 +20,6 @@ SHARE = 0.75
 GAP = 3
 """Lines between two entries of a list."""
 MOST_LISTS = 4
-MARKS = frozenset("\"'`")
 DELIMITERS = frozenset({",", "|", "||"})
 
 
@@ -86,7 +85,7 @@ def _item_put_in(line: str, touch: TokenChange, number: int) -> _NewName | None:
 
 
 def _unmarked(text: str) -> list[str]:
-    return [token for token in tokens_of(text) if token not in MARKS]
+    return [token for token in tokens_of(text) if token not in QUOTES]
 
 
 def _items_beside(tokens: Sequence[str], at: int, delimiters: frozenset[str]) -> Iterator[str]:

@@ -106,7 +106,7 @@ def test_llama_is_reported_beside_our_own_pace():
     steps = {name: {"p50_ms": 1500.0, "p90_ms": 2100.0} for name in numbers.VISITED}
     found = table(
         {
-            "pace": {"command": "python -m bench.pace q", "count": 3, "rounds": rounds},
+            "pace": {"command": "python -m bench.pace q", "rounds": rounds},
             "latency_llama": {"command": "python -m bench.latency --model x.gguf", "files": 2, "steps": steps},
         }
     )

@@ -10,7 +10,7 @@ from mercury_ls.code import scopes, syntax
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.index.definitions import constructs, declares_at_top
 from mercury_ls.code.index.symbol import Symbol
-from mercury_ls.code.lexemes import KEYWORDS
+from mercury_ls.code.lexemes import KEYWORDS, QUOTES
 from mercury_ls.code.modules import Project, is_exported
 from mercury_ls.code.parts import kind_of
 from mercury_ls.code.scopes import whole, whole_in
@@ -29,7 +29,6 @@ from mercury_ls.next_edit.places import Place, defines, matching, nearest, sides
 Span = tuple[int, int]
 
 MOST_USES = 4096
-QUOTES = frozenset("'\"`")
 SHORT = frozenset(
     {"shorthand_field_identifier", "shorthand_field_initializer", "shorthand_property_identifier"}
     | {"shorthand_property_identifier_pattern"}
