@@ -1,6 +1,6 @@
 """What the tests of editors share: the engines, a home of their own, the server as a command on the path.
 
-Every test that talks to the real server runs with each model of `models.py`.
+Every test that talks to the real server runs with each model of `models.py`, unless it is marked `any_model`.
 """
 
 import os
@@ -11,8 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.environment import home, stop_engine
-from tests.editors.models import FAKE, MODELS, STEADY, named
+from tests.editors.models import FAKE, MODELS, SHIPPED, STEADY, given, named
 from tests.editors.tools import found
+
+
+def pytest_collection_modifyitems(items):
+    items[:] = [item for item in items if given(item, "model") != SHIPPED or not item.get_closest_marker("any_model")]
 
 
 @pytest.fixture(scope="session", params=MODELS)

@@ -25,6 +25,7 @@ SCENES = {
 }
 
 
+@pytest.mark.any_model
 @pytest.mark.parametrize("name", [name for name in TESTS if name not in SERVERLESS])
 def test_with_a_server(emacs, environment, tmp_path, name):
     check(emacs, environment, tmp_path, name)

@@ -5,32 +5,29 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.environment import home
-from tests.editors.models import SHIPPED
+from tests.editors.models import SHIPPED, given
 from tests.editors.tools import found
 
-FACES = [("0.11", "own"), ("0.12", "native")]
+OLDEST, NEWEST = "0.11", "0.12"
+FACES = [(OLDEST, "own"), (NEWEST, "native")]
 """Each version with the face that it has by default."""
-REPEATED = [("0.11", None)]
-"""What the shipped model need not go through as well: it meets each editor and each face once."""
-WHATEVER_IS_SHOWN = {"test_beside.py", "test_keys.py", "test_quiet.py"}
-"""Where it makes no difference which model has made a suggestion."""
 
 
 def pytest_generate_tests(metafunc):
     if "face" in metafunc.fixturenames:
         metafunc.parametrize(("version", "face"), FACES)
     elif "version" in metafunc.fixturenames:
-        metafunc.parametrize("version", ["0.11", "0.12"])
+        is_any = any(mark.name == "any_version" for mark in metafunc.definition.iter_markers())
+        metafunc.parametrize("version", [NEWEST] if is_any else [OLDEST, NEWEST])
 
 
 def pytest_collection_modifyitems(items):
-    items[:] = [item for item in items if not repeats(item)]
+    """Without what the shipped model need not go through as well: it meets each editor and each face once."""
+    items[:] = [item for item in items if not is_repeated(item)]
 
 
-def repeats(item) -> bool:
-    given = item.callspec.params if hasattr(item, "callspec") else {}
-    place = given.get("version"), given.get("face")
-    return given.get("model") == SHIPPED and (place in REPEATED or item.path.name in WHATEVER_IS_SHOWN)
+def is_repeated(item) -> bool:
+    return [given(item, name) for name in ("model", "version", "face")] == [SHIPPED, OLDEST, None]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from tests.editors.nvim.test_next_edit import SCREEN
 from tests.editors.nvim.test_rename import rename
 from tests.editors.scenes import SHAPES
 
-pytestmark = [pytest.mark.editor, pytest.mark.slow]
+pytestmark = [pytest.mark.editor, pytest.mark.slow, pytest.mark.any_model, pytest.mark.any_version]
 
 ASK = """
 local client = vim.lsp.get_clients({ bufnr = 0, name = "mercury-copilot" })[1]

@@ -11,7 +11,7 @@ from tests.editors.nvim.test_ghost import kill_server, reach, replaced, status, 
 from tests.editors.nvim.test_next_edit import SERVER
 from tests.editors.scenes import BLOCK, SHOP
 
-pytestmark = [pytest.mark.editor, pytest.mark.slow]
+pytestmark = [pytest.mark.editor, pytest.mark.slow, pytest.mark.any_model]
 
 SUBCOMMANDS = [
     "accept",

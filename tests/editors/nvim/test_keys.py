@@ -9,7 +9,7 @@ import pytest
 from tests.editors.nvim.test_ghost import reach, suggested
 from tests.editors.scenes import SHOP
 
-pytestmark = [pytest.mark.editor, pytest.mark.slow]
+pytestmark = [pytest.mark.editor, pytest.mark.slow, pytest.mark.any_model]
 
 
 def test_plugin_maps_no_key_but_its_own_names(bare):

@@ -11,7 +11,7 @@ import pytest
 from mercury_engine.model_folders import FAKE
 from tests.e2e.environment import COMMAND
 
-pytestmark = [pytest.mark.editor, pytest.mark.slow]
+pytestmark = [pytest.mark.editor, pytest.mark.slow, pytest.mark.any_version]
 copying = pytest.mark.parametrize("model", [FAKE], indirect=True)
 
 HERE = Path(__file__).parent

@@ -4,7 +4,7 @@ import pytest
 
 from tests.editors.scenes import CARRIED, SHAPES
 
-pytestmark = [pytest.mark.editor, pytest.mark.slow]
+pytestmark = [pytest.mark.editor, pytest.mark.slow, pytest.mark.any_version]
 
 CLIENTS = "return vim.tbl_map(function(client) return client.id end, vim.lsp.get_clients({ name = 'mercury' }))"
 RENAME = "<Esc>:1s/area/surface/<CR>"

@@ -5,7 +5,7 @@ import pytest
 from tests.editors.nvim.test_ghost import suggested
 from tests.editors.scenes import SHOP
 
-pytestmark = [pytest.mark.editor, pytest.mark.slow]
+pytestmark = [pytest.mark.editor, pytest.mark.slow, pytest.mark.any_model]
 
 
 def quiet(editor, begin: str, end: str) -> None:

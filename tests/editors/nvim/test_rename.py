@@ -6,7 +6,7 @@ from tests.editors.nvim.test_ghost import kill_server, replaced, status
 from tests.editors.nvim.test_next_edit import below, reach, shows
 from tests.editors.scenes import CARRIED, RENAMED, SHAPES
 
-pytestmark = [pytest.mark.editor, pytest.mark.slow]
+pytestmark = [pytest.mark.editor, pytest.mark.slow, pytest.mark.any_model]
 
 FIRST = [["-", 5, "area"], ["+", 5, "surface"]]
 SECOND = [["-", 8, "area"], ["+", 8, "surface"]]

@@ -9,7 +9,7 @@ from tests.editors.nvim.test_ghost import kill_server, replaced, suggested
 from tests.editors.nvim.test_next_edit import SERVER
 from tests.editors.scenes import SHOP
 
-pytestmark = [pytest.mark.editor, pytest.mark.slow]
+pytestmark = [pytest.mark.editor, pytest.mark.slow, pytest.mark.any_model]
 
 LONG = 'mercury: the setting engine.model = "nowhere" names no model that is installed here\nremedy: leave it out'
 

@@ -65,6 +65,7 @@ def test_several_lines_are_shown_taken_as_shown_and_taken_back_at_once(several_l
     several_lines.has(BLOCK.before)
 
 
+@pytest.mark.any_model
 def test_word_is_accepted_and_the_rest_stays(window):
     ghost = suggested(window)
     window.press("Control+ArrowRight")
@@ -76,6 +77,7 @@ def test_word_is_accepted_and_the_rest_stays(window):
     window.has(SHOP.before)
 
 
+@pytest.mark.any_model
 def test_line_is_accepted_and_the_rest_stays(several_lines):
     ghost = suggested(several_lines, BLOCK)
     several_lines.run("mercury-ls.acceptLine")
@@ -124,6 +126,7 @@ def test_an_answer_that_grows_is_shown_in_full_and_never_gone(told):
     assert "" not in seen[seen.index(GROWN[0]) :], seen
 
 
+@pytest.mark.any_model
 def test_typing_something_else_takes_it_away(window):
     ghost = suggested(window)
     window.type("x")
@@ -131,6 +134,7 @@ def test_typing_something_else_takes_it_away(window):
     assert window.text == SHOP.before + "x"
 
 
+@pytest.mark.any_model
 def test_escape_hides_it_and_inserts_nothing(window):
     suggested(window)
     window.press("Escape")
@@ -138,6 +142,7 @@ def test_escape_hides_it_and_inserts_nothing(window):
     assert window.text == SHOP.before
 
 
+@pytest.mark.any_model
 def test_key_asks_for_a_suggestion(window):
     suggested(window)
     window.press("Escape")
@@ -146,6 +151,7 @@ def test_key_asks_for_a_suggestion(window):
     window.until(lambda: window.ghost, "a suggestion")
 
 
+@pytest.mark.any_model
 def test_with_several_cursors_nothing_is_suggested(window):
     ghost = suggested(window)
     window.run("editor.action.insertCursorAbove")
@@ -154,6 +160,7 @@ def test_with_several_cursors_nothing_is_suggested(window):
     window.shows("")
 
 
+@pytest.mark.any_model
 def test_killed_server_comes_back(window):
     suggested(window)
     (pid,) = servers(window)
@@ -172,6 +179,7 @@ def servers(window) -> list[int]:
     return window.js(code.replace("require(", "process.getBuiltinModule("))
 
 
+@pytest.mark.any_model
 def test_snoozed_it_is_silent_and_says_so_until_it_is_woken(window):
     suggested(window)
     window.run("mercury-ls.snooze", 5)
@@ -185,6 +193,7 @@ def test_snoozed_it_is_silent_and_says_so_until_it_is_woken(window):
     assert suggested(window)
 
 
+@pytest.mark.any_model
 def test_language_is_turned_off_and_on_again(window):
     suggested(window)
     window.run("mercury-ls.toggleLanguage")
@@ -196,6 +205,7 @@ def test_language_is_turned_off_and_on_again(window):
     assert suggested(window)
 
 
+@pytest.mark.any_model
 def test_why_says_the_reason(window):
     window.open("# nothing is known of a comm")
     window.run("mercury-ls.why")
@@ -204,6 +214,7 @@ def test_why_says_the_reason(window):
     window.run("notifications.clearAll")
 
 
+@pytest.mark.any_model
 def test_metrics_are_a_page_to_read(window):
     window.open(SHOP.text)
     window.run("mercury-ls.metrics")
