@@ -94,7 +94,7 @@ vscode:
 test-editors: $(READY)
 	$(PIP) 'mercury-ls[editors]'
 	$(BIN)/python -m tests.editors.tools
-	$(PYTEST) -m editor -rs
+	$(PYTEST) -m editor -rs tests/editors
 
 test-gpu: $(READY)
 	PATH="$(abspath $(BIN)):$$PATH" sh kernels/gpu/test.sh

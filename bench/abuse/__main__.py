@@ -30,7 +30,7 @@ from bench.abuse.steps import load
 from bench.harness.measures import machine
 
 FAILURES = Path("build/abuse")
-SESSION_MESSAGES, QUICK_MESSAGES, QUICK_SECONDS = 1600, 160, 3.0
+SESSION_MESSAGES, QUICK_MESSAGES, QUICK_SECONDS = 1600, 160, 1.0
 
 
 def main() -> None:
