@@ -147,7 +147,8 @@ def _place_rows(number: int, moment: Moment, engine: Local) -> Iterator[dict[str
     *_, last = engine.engine.rewrite(due.regions(question, places))
     for rank, (place, text) in enumerate(zip(places, last.regions, strict=True)):
         path, lines = place.snapshot.path, (place.start, place.end)
-        edits = edits_of(place.snapshot, lines, text.text, question.offset) if text.complete else []
+        written = due.within(text).text
+        edits = edits_of(place.snapshot, lines, written, question.offset) if text.complete else []
         touched = any(edit.start <= place.end + 1 and edit.end >= place.start for edit in moment.due[path])
         yield {
             "moment": number,

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import LINES_AROUND, Edit, Region, Regions
+from mercury_engine.api import LINES_AROUND, Edit, Region, Regions, Rewritten
 from mercury_engine.mentions import Edited, changed_names, mentions
 from mercury_engine.prompts.lines import lines_of as whole_lines
 from mercury_engine.spots import APART, IndexedLines, PastEdit, likeliest, scored
@@ -65,6 +65,11 @@ def regions(question: NextQuestion, due_places: Sequence[DuePlace]) -> Regions:
         regions=tuple(_region(place, files[place.snapshot.path]) for place in due_places),
         cursor=0,
     )
+
+
+def within(rewritten: Rewritten) -> Rewritten:
+    """The answer without the line break that ends the last line of a region: the place ends before it."""
+    return replace(rewritten, text=rewritten.text.removesuffix("\n"))
 
 
 def _unanswered(question: NextQuestion, candidates: Sequence[Candidate]) -> Iterator[tuple[Snapshot, int]]:

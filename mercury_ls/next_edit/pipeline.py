@@ -194,7 +194,7 @@ async def _places_written_by(
             async for draft in drafts:
                 if draft.final:
                     pairs = zip(due_places, draft.regions, strict=True)
-                    rewrites = [_rewrite_of(question, place, text, candidates) for place, text in pairs]
+                    rewrites = [_rewrite_of(question, place, due.within(text), candidates) for place, text in pairs]
                     answer = await _likeliest(question, rewrites, answer)
                 yield replace(answer, step=draft.step)
     except (EngineUnavailable, EngineError) as error:

@@ -69,6 +69,12 @@ def test_lines_with_the_changed_name_are_asked_about():
     assert "return load(HOME)" in asked_about(question())
 
 
+def test_blank_line_below_stays_the_only_one():
+    asked = replace(question_of(DRAWN.replace("load(HOME)\n", "load(HOME)\n\n\n"), "python"), rewrites=True, places=6)
+    answer = asyncio.run(last_of(asked, Editor("(HOME)", "(HOME, strict=True)", 0.9)))
+    assert [edit.text for edit in answer.edits] == [", strict=True"]
+
+
 def test_places_do_not_overlap():
     lines = [range(place.first, place.stop) for place in places(question())]
     assert len(lines) <= 6
