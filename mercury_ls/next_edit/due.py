@@ -72,6 +72,16 @@ def within(rewritten: Rewritten) -> Rewritten:
     return replace(rewritten, text=rewritten.text.removesuffix("\n"))
 
 
+def writes_a_line(files: Mapping[str, Snapshot], edits: Sequence[Candidate]) -> bool:
+    """Whether any line becomes another. Where quicksilver only added or removed lines on unseen commits, it was never
+    right in 80 times, in 33 of 230 where it did not."""
+    return any(not _is_of_lines(files[edit.uri].text[edit.start : edit.end], edit.text or "") for edit in edits)
+
+
+def _is_of_lines(old: str, new: str) -> bool:
+    return (not old.strip() and "\n" in new) or (not new.strip() and "\n" in old)
+
+
 def _unanswered(question: NextQuestion, candidates: Sequence[Candidate]) -> Iterator[tuple[Snapshot, int]]:
     """The lines that rules name without knowing what to write, the likeliest first."""
     unanswered = (candidate for candidate in candidates if candidate.text is None)

@@ -204,7 +204,12 @@ async def _places_written_by(
 def _rewrite_of(
     question: NextQuestion, place: "DuePlace", text: Rewritten, candidates: Sequence[Candidate]
 ) -> region.RegionRewrite | Silence:
-    return region.rewritten(question, place.snapshot, (place.start, place.end), text, candidates)
+    from mercury_ls.next_edit.due import writes_a_line
+
+    rewrite = region.rewritten(question, place.snapshot, (place.start, place.end), text, candidates)
+    if isinstance(rewrite, Silence) or writes_a_line(question.files, rewrite.edits):
+        return rewrite
+    return Silence("the model only adds or removes lines")
 
 
 async def _likeliest(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 
+import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineError, Regions, Rewrites, Rewritten
@@ -118,6 +119,12 @@ def test_unlikely_text_is_not_offered_and_the_reason_counts_the_places():
     assert not answer.edits
     assert "the model was asked about" in answer.silence
     assert answer.silence.endswith("finds the likeliest edit 10% likely")
+
+
+@pytest.mark.parametrize("written", ["", "    check(HOME)\n" + CALL])
+def test_lines_that_are_only_added_or_removed_are_not_offered(written):
+    answer = asyncio.run(last_of(question(), Editor(CALL, written, 0.9)))
+    assert not answer.edits
 
 
 def test_model_that_changes_nothing_leaves_silence():
