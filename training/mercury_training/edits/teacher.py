@@ -21,8 +21,8 @@ WARM_UP = 20
 CLIP = 1.0
 KINDS = ("answer", "completion")
 HELD = 4.0
-"""How much more a departure from what completions were counts than the text of an answer: counted alike, 81 of 100 lines
-of HumanEval-Infilling became 74."""
+"""How much more a departure from what completions were counts than the text of an answer: counted alike, 81 of 100
+lines of HumanEval-Infilling became 74."""
 
 
 class Teacher:
