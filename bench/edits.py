@@ -34,7 +34,6 @@ from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import due
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
-from mercury_ls.next_edit.region import edits_of
 from mercury_ls.next_edit.search import candidates_after
 from mercury_training import jsonl
 from mercury_training.corpus.history import CommitHunk, in_plausible_order, place_after
@@ -141,15 +140,17 @@ def _edits_in(answer: Answer, file: Snapshot) -> list[TextEdit]:
 def _place_rows(number: int, moment: Moment, engine: Local) -> Iterator[dict[str, Any]]:
     question = question_of(moment, engine)
     found = candidates_after(question.situation)
-    places = _drained(due.places(question, [] if isinstance(found, Silence) else found))
+    candidates = [] if isinstance(found, Silence) else found
+    places = _drained(due.places(question, candidates))
     if not places:
         return
     *_, last = engine.engine.rewrite(due.regions(question, places))
     for rank, (place, text) in enumerate(zip(places, last.regions, strict=True)):
-        path, lines = place.snapshot.path, (place.start, place.end)
-        written = due.within(text).text
-        edits = edits_of(place.snapshot, lines, written, question.offset) if text.complete else []
-        touched = any(edit.start <= place.end + 1 and edit.end >= place.start for edit in moment.due[path])
+        rewrite = due.rewrite_of(question, place, text, candidates)
+        written = () if isinstance(rewrite, Silence) else rewrite.edits
+        edits = [TextEdit(edit.start, edit.end, edit.text or "", edit.uri) for edit in written]
+        expected = moment.due[place.snapshot.path]
+        touched = any(edit.start <= place.end + 1 and edit.end >= place.start for edit in expected)
         yield {
             "moment": number,
             "rank": rank,
@@ -158,7 +159,7 @@ def _place_rows(number: int, moment: Moment, engine: Local) -> Iterator[dict[str
             "kept": text.p_keep,
             "p": text.confidence,
             "edits": len(edits),
-            "right": bool(edits) and is_exact(place.snapshot.text, edits, moment.due[path]),
+            "right": bool(edits) and is_exact(place.snapshot.text, edits, expected),
         }
 
 

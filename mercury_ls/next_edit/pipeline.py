@@ -11,11 +11,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec.structs import replace
 
-from mercury_engine.api import EngineError, Opinions, Proposals, Regions, Rewrites, Rewritten
+from mercury_engine.api import EngineError, Opinions, Proposals, Regions, Rewrites
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached, reparse
 from mercury_ls.code.edits import TextEdit
@@ -38,9 +38,6 @@ from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
 from mercury_ls.next_edit.undone import undone
 from mercury_ls.wording import counted
-
-if TYPE_CHECKING:
-    from mercury_ls.next_edit.due import DuePlace
 
 log = logging.getLogger(__name__)
 
@@ -194,22 +191,11 @@ async def _places_written_by(
             async for draft in drafts:
                 if draft.final:
                     pairs = zip(due_places, draft.regions, strict=True)
-                    rewrites = [_rewrite_of(question, place, due.within(text), candidates) for place, text in pairs]
+                    rewrites = [due.rewrite_of(question, place, text, candidates) for place, text in pairs]
                     answer = await _likeliest(question, rewrites, answer)
                 yield replace(answer, step=draft.step)
     except (EngineUnavailable, EngineError) as error:
         log.info("the engine wrote no next edit: %s", error)
-
-
-def _rewrite_of(
-    question: NextQuestion, place: "DuePlace", text: Rewritten, candidates: Sequence[Candidate]
-) -> region.RegionRewrite | Silence:
-    from mercury_ls.next_edit.due import writes_a_line
-
-    rewrite = region.rewritten(question, place.snapshot, (place.start, place.end), text, candidates)
-    if isinstance(rewrite, Silence) or writes_a_line(question.files, rewrite.edits):
-        return rewrite
-    return Silence("the model only adds or removes lines")
 
 
 async def _likeliest(
