@@ -31,7 +31,7 @@ from mercury_engine.model.quantize import GROUP, packed
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training import jsonl
 from mercury_training.edits.commits import Commit
-from mercury_training.edits.examples import Examples
+from mercury_training.edits.examples import TRAINING_FILE, Examples
 from mercury_training.errors import TrainingError, reported
 from mercury_training.progress import shown
 from mercury_training.rows.loader import open_rows
@@ -40,7 +40,6 @@ from mercury_training.train.attention import attend_tiles, tiles
 
 COMMAND = "mercury_training.quantize"
 SHAPE = RowShape(768, 256)
-TRAINING_FILE = "train.jsonl"
 LEVELS = (-8, 7)
 BLOCK = 128
 """The columns of which the errors are moved to all that follow at once."""
@@ -73,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="a corpus in the model's vocabulary, or the data of a run on edits: completions and edits in turn",
     )
     parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write, for the engine to open")
-    parser.add_argument("--rows", type=int, default=32, help=f"to fit to, of {SHAPE.rows} tokens (default: 32)")
+    parser.add_argument("--rows", type=int, default=32, help="to fit to (default: 32)")
     parser.add_argument("--seed", type=int, default=0, help="chooses the rows")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="of the forwards")
     options = parser.parse_args(arguments)
@@ -91,7 +90,7 @@ def quantize(
     config, weights = read(source)
     _check(source, config)
     model = network.load(source, torch.float32)
-    read_rows = _edited if (corpus / TRAINING_FILE).exists() else _packed
+    read_rows = _rows_of_edits if (corpus / TRAINING_FILE).exists() else _rows_of_corpus
     calibration = read_rows(source, corpus, rows, seed)
     quantised, errors = dict(weights), dict[str, float]()
 
@@ -114,7 +113,7 @@ class _Row(Struct, frozen=True, eq=False):
     shape: RowShape
 
 
-def _packed(source: Path, corpus: Path, rows: int, seed: int) -> list[_Row]:
+def _rows_of_corpus(source: Path, corpus: Path, rows: int, seed: int) -> list[_Row]:
     if (source / TOKENIZER_FILE).read_bytes() != (corpus / TOKENIZER_FILE).read_bytes():
         raise TrainingError(
             f"{corpus}: its vocabulary is not that of {source}; recode it with "
@@ -125,7 +124,8 @@ def _packed(source: Path, corpus: Path, rows: int, seed: int) -> list[_Row]:
         return [_Row(drawn.packed(number, SHAPE), SHAPE) for number in range(rows)]
 
 
-def _edited(source: Path, data: Path, rows: int, seed: int) -> list[_Row]:
+def _rows_of_edits(source: Path, data: Path, rows: int, seed: int) -> list[_Row]:
+    """Completions and edits in turn."""
     tokenizer = Tokenizer((source / TOKENIZER_FILE).read_bytes())
     drawn = Examples(jsonl.JsonTable(data / TRAINING_FILE, Commit), tokenizer, seed)
     examples = [drawn.numbered(number, completes=number % 2 == 0) for number in range(rows)]

@@ -16,6 +16,7 @@ from mercury_training.edits.commits import Commit
 from mercury_training.rows.examples import Site, TrainingExample, completion
 from mercury_training.rows.packing import Packed, RowShape, pack
 
+TRAINING_FILE = "train.jsonl"
 COMPLETIONS = 0.3
 SHAPE = RowShape(768, 192)
 """Of a row of completions: its clean tokens, and its canvases."""

@@ -23,7 +23,7 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training import jsonl, plot
 from mercury_training.edits import checkpoint
 from mercury_training.edits.commits import Commit
-from mercury_training.edits.examples import Examples
+from mercury_training.edits.examples import TRAINING_FILE, Examples
 from mercury_training.edits.teacher import KINDS, Teacher
 from mercury_training.errors import reported
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(options.threads)
     tokenizer = Tokenizer((options.model / TOKENIZER_FILE).read_bytes())
-    taught = Examples(jsonl.JsonTable(options.data / "train.jsonl", Commit), tokenizer, seed=options.seed)
+    taught = Examples(jsonl.JsonTable(options.data / TRAINING_FILE, Commit), tokenizer, seed=options.seed)
     held_out_rows = Examples(jsonl.JsonTable(options.data / "held_out.jsonl", Commit), tokenizer, seed=1)
     held_out = [
         held_out_rows.numbered(number, completes=completes) for completes in (False, True) for number in range(HELD_OUT)
