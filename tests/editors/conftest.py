@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.environment import home, stop_engine
-from tests.editors.models import FAKE, MODELS, SHIPPED, STEADY, given, named
+from tests.editors.models import FAKE, MODELS, SHIPPED, STEADY, named, parameter
 from tests.editors.tools import found
 
 
 def pytest_collection_modifyitems(items):
-    items[:] = [item for item in items if given(item, "model") != SHIPPED or not item.get_closest_marker("any_model")]
+    items[:] = [
+        item for item in items if parameter(item, "model") != SHIPPED or not item.get_closest_marker("any_model")
+    ]
 
 
 @pytest.fixture(scope="session", params=MODELS)

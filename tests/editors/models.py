@@ -7,7 +7,7 @@ import os
 
 from mercury_engine.model_folders import FAKE
 
-__all__ = ["FAKE", "MODELS", "SHIPPED", "STEADY", "given", "named"]
+__all__ = ["FAKE", "MODELS", "SHIPPED", "STEADY", "named", "parameter"]
 
 SHIPPED = "shipped"
 MODELS = (FAKE, SHIPPED)
@@ -15,7 +15,7 @@ STEADY = {"MERCURY_ENGINE_DEADLINE_MS": "60000", "MERCURY_SUGGEST_MINIMUM_PROBAB
 """An answer then depends on text and weights alone: not on how busy the machine is, nor on how sure a model is."""
 
 
-def given(item, name: str) -> object:
+def parameter(item, name: str) -> object:
     """A parameter of a test, if it has it."""
     return item.callspec.params.get(name) if hasattr(item, "callspec") else None
 

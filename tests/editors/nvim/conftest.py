@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.environment import home
-from tests.editors.models import SHIPPED, given
+from tests.editors.models import SHIPPED, parameter
 from tests.editors.tools import found
 
 OLDEST, NEWEST = "0.11", "0.12"
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items):
 
 
 def is_repeated(item) -> bool:
-    return [given(item, name) for name in ("model", "version", "face")] == [SHIPPED, OLDEST, None]
+    return [parameter(item, name) for name in ("model", "version", "face")] == [SHIPPED, OLDEST, None]
 
 
 @pytest.fixture
