@@ -1,6 +1,9 @@
 """Ghost text in real Neovims: seen, typed through, taken in parts, refused, undone."""
 
+import json
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -95,7 +98,25 @@ def test_line_is_taken_and_lines_below_stay(editor):
     mapped(editor)
     editor.keys("<C-k>")
     reach(editor, BLOCK.before + line)
-    editor.shows(shown.removeprefix(line))
+    rest = shown.removeprefix(line)
+    editor.until(lambda: editor.ghost.startswith(rest), f"ghost text {rest!r}, or what it grew to")
+    assert len(editor.ghosts) == 1
+
+
+@pytest.mark.any_model
+def test_an_answer_that_grows_is_shown_in_full_and_once(bare, face):
+    place = {"line": 0, "character": 5}
+    grown = ["size", "size = 1", "size = 1\n    return size"]
+    answers = [{"items": [{"insertText": text, "range": {"start": place, "end": place}}]} for text in grown]
+    (bare.folder / "growing.json").write_text(json.dumps(answers), encoding="utf-8")
+    server = Path(__file__).with_name("scripted_server.py")
+    bare.start([sys.executable, str(server), str(bare.folder)], ghost=face)
+    bare.open("    \n")
+    bare.attached()
+    bare.press("A", "i")
+    bare.type(" ")
+    bare.shows(grown[-1])
+    assert bare.ghosts == [[0, 5, grown[-1]]]
 
 
 def test_several_lines_are_one_undo_step(editor):

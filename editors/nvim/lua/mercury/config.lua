@@ -28,7 +28,7 @@ function M.named(name, init_options)
         require("mercury.status").changed(context.client_id, params)
       end,
       ["mercury/didGrow"] = function(_, params)
-        require("mercury.ghost").grown(params.uri)
+        require("mercury").grown(params.uri)
       end,
       ["mercury/didChangePlaces"] = function()
         require("mercury.nextedit").places_changed()

@@ -144,9 +144,8 @@ function M.refresh(buf)
 end
 
 -- There is more of what is on the screen, or something at last: it is asked for again, and what there is stays meanwhile.
-function M.grown(uri)
-  local buf = vim.api.nvim_get_current_buf()
-  if vim.uri_from_bufnr(buf) == uri and in_insert_mode() then
+function M.grown(buf)
+  if in_insert_mode() then
     ask(buf, asked_for, chosen)
   end
 end

@@ -67,6 +67,14 @@ local function cycle(step)
   end
 end
 
+-- The server has more of what it answered, or something at last.
+function M.grown(uri)
+  local shown, buf = face()
+  if shown and vim.uri_from_bufnr(buf) == uri then
+    shown.grown(buf)
+  end
+end
+
 function M.next()
   cycle(1)
 end

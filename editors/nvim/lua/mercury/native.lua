@@ -11,6 +11,7 @@ local space = vim.api.nvim_create_namespace("nvim.lsp.inline_completion")
 local offered = {} ---@type table<integer, mercury.Suggestion[]> by buffer
 local visible = {} ---@type table<integer, mercury.Suggestion?> by buffer, the one that was seen last
 local pending = {} ---@type table<integer, { client: vim.lsp.Client, id: integer }> by buffer
+local last = {} ---@type table<integer, { place: table, again: fun() }> by buffer, what Neovim asked last
 
 local function cancel(buf)
   local older = pending[buf]
@@ -45,6 +46,12 @@ local function asked(client, request, params, handler, buf)
     return false
   end
   local place = suggestion.place(buf)
+  last[buf] = {
+    place = place,
+    again = function()
+      asked(client, request, params, handler, buf)
+    end,
+  }
   local mine = { client = client }
   pending[buf] = mine
   local ok, id = request(client, METHOD, params, function(err, result, context)
@@ -61,6 +68,15 @@ local function asked(client, request, params, handler, buf)
   end, buf)
   mine.id = id
   return ok, id
+end
+
+-- There is more of what is on the screen, or something at last. Neovim asks by itself only, so its last question is put
+-- again, unless there is a newer one.
+function M.grown(buf)
+  local question = last[buf]
+  if question and not pending[buf] and vim.deep_equal(question.place, suggestion.place(buf)) then
+    question.again()
+  end
 end
 
 function M.guard(client)
@@ -125,7 +141,7 @@ end
 
 function M.clear(buf)
   cancel(buf)
-  offered[buf], visible[buf] = nil, nil
+  last[buf], offered[buf], visible[buf] = nil, nil, nil
   vim.api.nvim_buf_clear_namespace(buf, space, 0, -1)
 end
 
