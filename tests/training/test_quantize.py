@@ -11,10 +11,8 @@ from mercury_engine.model.export import export, plain, read
 from mercury_engine.model.network import create, save
 from mercury_engine.model.quantize import dequantize_groups, quantize_groups
 from mercury_engine.model.runtime import Rows
-from mercury_training import jsonl, quantize
-from mercury_training.edits.examples import Examples
+from mercury_training import quantize
 from mercury_training.quantize import error, made_up, rounded
-from tests.training.edits.test_rows import AFTER, BEFORE, commit
 from tests.training.small import GOLDEN, TOKENIZER, source, write_corpus
 
 CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary, width=128, head_width=32, feed_forward=256)
@@ -98,19 +96,6 @@ def test_steps_tell_what_it_was_fitted_to_and_can_be_repeated(made, tmp_path, ca
     assert "the outputs of each matrix move by at most" in capsys.readouterr().out
     assert provenance.steps(tmp_path)[0].settings["tokens"] == tokens
     assert provenance.digests(tmp_path) == provenance.digests(made / "int4")
-
-
-def test_data_of_a_run_on_edits_gives_completions_and_edits_in_turn(made, tmp_path, monkeypatch):
-    jsonl.write(tmp_path / "train.jsonl", [commit(BEFORE, AFTER)])
-    drawn = []
-    numbered = Examples.numbered
-    monkeypatch.setattr(
-        Examples, "numbered", lambda *given, **kinds: drawn.append(numbered(*given, **kinds)) or drawn[-1]
-    )
-    quantize.main([str(made / "float"), str(tmp_path), str(tmp_path / "int4"), "--rows", "2"])
-    assert [row.completes for row in drawn] == [True, False]
-    assert len({row.shape for row in drawn}) == 2
-    assert np.isfinite(outputs(torch_runtime.open_torch(tmp_path / "int4", device="cpu"))).all()
 
 
 def test_untied_head_is_fitted_too(made, tmp_path):

@@ -28,14 +28,10 @@ from mercury_engine.model.config import TOKENIZER_FILE, ModelConfig
 from mercury_engine.model.export import SCALE, ExportReport, matrices, read, shapes, write
 from mercury_engine.model.network import Model, rotations
 from mercury_engine.model.quantize import GROUP, packed
-from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_training import jsonl
-from mercury_training.edits.commits import Commit
-from mercury_training.edits.examples import TRAINING_FILE, Examples
 from mercury_training.errors import TrainingError, reported
 from mercury_training.progress import shown
 from mercury_training.rows.loader import open_rows
-from mercury_training.rows.packing import Packed, RowShape
+from mercury_training.rows.packing import Packed, RowShape, stack
 from mercury_training.train.attention import attend_tiles, tiles
 
 COMMAND = "mercury_training.quantize"
@@ -65,14 +61,9 @@ FINAL = 8
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").split(":")[0])
     parser.add_argument("model", type=Path, metavar="MODEL", help="a folder of float weights")
-    parser.add_argument(
-        "corpus",
-        type=Path,
-        metavar="CORPUS",
-        help="a corpus in the model's vocabulary, or the data of a run on edits: completions and edits in turn",
-    )
+    parser.add_argument("corpus", type=Path, metavar="CORPUS", help="a corpus in the model's vocabulary")
     parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write, for the engine to open")
-    parser.add_argument("--rows", type=int, default=32, help="to fit to (default: 32)")
+    parser.add_argument("--rows", type=int, default=32, help=f"of {SHAPE.rows} tokens each, to fit to (default: 32)")
     parser.add_argument("--seed", type=int, default=0, help="chooses the rows")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="of the forwards")
     options = parser.parse_args(arguments)
@@ -88,10 +79,11 @@ def quantize(
     """Write the model in `source` to the folder `target` in four bits, fitted to some rows of a corpus. Errors are of
     what each matrix puts out."""
     config, weights = read(source)
-    _check(source, config)
+    _check(source, corpus, config)
     model = network.load(source, torch.float32)
-    read_rows = _rows_of_edits if (corpus / TRAINING_FILE).exists() else _rows_of_corpus
-    calibration = read_rows(source, corpus, rows, seed)
+    with TemporaryDirectory() as scratch:
+        drawn = open_rows(corpus, Path(scratch), seed)
+        calibration = stack([drawn.packed(number, SHAPE) for number in range(rows)])
     quantised, errors = dict(weights), dict[str, float]()
 
     def keep(name: str, weight_NK: Tensor, inputs_KK: Tensor, damping: float = DAMPING) -> Tensor:
@@ -108,40 +100,21 @@ def quantize(
     return msgspec.structs.replace(written, errors=errors)
 
 
-class _Row(Struct, frozen=True, eq=False):
-    packed: Packed
-    shape: RowShape
-
-
-def _rows_of_corpus(source: Path, corpus: Path, rows: int, seed: int) -> list[_Row]:
-    if (source / TOKENIZER_FILE).read_bytes() != (corpus / TOKENIZER_FILE).read_bytes():
-        raise TrainingError(
-            f"{corpus}: its vocabulary is not that of {source}; recode it with "
-            "`python -m mercury_training.adapt --corpus`"
-        )
-    with TemporaryDirectory() as scratch:
-        drawn = open_rows(corpus, Path(scratch), seed)
-        return [_Row(drawn.packed(number, SHAPE), SHAPE) for number in range(rows)]
-
-
-def _rows_of_edits(source: Path, data: Path, rows: int, seed: int) -> list[_Row]:
-    """Completions and edits in turn."""
-    tokenizer = Tokenizer((source / TOKENIZER_FILE).read_bytes())
-    drawn = Examples(jsonl.JsonTable(data / TRAINING_FILE, Commit), tokenizer, seed)
-    examples = [drawn.numbered(number, completes=number % 2 == 0) for number in range(rows)]
-    return [_Row(example.packed, example.shape) for example in examples]
-
-
-def _check(source: Path, config: ModelConfig) -> None:
+def _check(source: Path, corpus: Path, config: ModelConfig) -> None:
     if odd := [name for name in matrices(config) if shapes(config)[name][1] % GROUP]:
         raise TrainingError(
             f"{source}: a row of {odd[0]} is not a whole number of groups of {GROUP}; "
             "use `python -m mercury_engine.export`"
         )
+    if (source / TOKENIZER_FILE).read_bytes() != (corpus / TOKENIZER_FILE).read_bytes():
+        raise TrainingError(
+            f"{corpus}: its vocabulary is not that of {source}; recode it with "
+            "`python -m mercury_training.adapt --corpus`"
+        )
 
 
-def _digest(calibration: Sequence[_Row]) -> str:
-    return hashlib.sha256(b"".join(row.packed.ids.tobytes() for row in calibration)).hexdigest()
+def _digest(calibration: Packed) -> str:
+    return hashlib.sha256(calibration.ids.tobytes()).hexdigest()
 
 
 class Rounded(Struct, frozen=True, eq=False):
@@ -260,16 +233,13 @@ Keep = Callable[..., Tensor]
 class _Rows:
     """The calibration rows on their way through the layers: what the exact model makes of them, and the rounded one."""
 
-    def __init__(self, calibration: Sequence[_Row], config: ModelConfig, precision: torch.dtype) -> None:
-        self.precision, self.ids = precision, [_batch(row.packed.ids) for row in calibration]
+    def __init__(self, calibration: Packed, config: ModelConfig, precision: torch.dtype) -> None:
+        self.precision, self.ids = precision, _each(calibration.ids)
         self.exact: list[Tensor] = []
         self.rounded: list[Tensor] = []
         self.seen = [
-            (
-                rotations(_batch(row.packed.positions), config),
-                tiles(_batch(row.packed.ranges), row.shape.clean, config.heads, config.kv_heads, precision),
-            )
-            for row in calibration
+            (rotations(positions_BT, config), tiles(ranges_BTN2, SHAPE.clean, config.heads, config.kv_heads, precision))
+            for positions_BT, ranges_BTN2 in zip(_each(calibration.positions), _each(calibration.ranges), strict=True)
         ]
 
     def normed(self, norm: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
@@ -277,11 +247,11 @@ class _Rows:
         return exact, rounded
 
 
-def _batch(array: np.ndarray) -> Tensor:
-    return torch.from_numpy(array).long()[None]
+def _each(array: np.ndarray) -> list[Tensor]:
+    return list(torch.from_numpy(array).long().split(1))
 
 
-def _round_all(model: Model, calibration: Sequence[_Row], precision: torch.dtype, keep: Keep) -> None:
+def _round_all(model: Model, calibration: Packed, precision: torch.dtype, keep: Keep) -> None:
     config, rows = model.config, _Rows(calibration, model.config, precision)
     embedding_VD, final = model.embedding.weight, _final(model, rows)
     read_KK = _products(final, final)

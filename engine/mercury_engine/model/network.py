@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mercury_engine.model.config import CONFIG_FILE, Activation, ModelConfig, ModelError, write_config
-from mercury_engine.model.export import read
+from mercury_engine.model.export import Weights, read
 
 KeyValues = Sequence[tuple[Tensor, Tensor]]
 """For each layer the keys and values of some rows, BKTE; keys are normed and rotated."""
@@ -244,6 +244,10 @@ def load(folder: Path, dtype: torch.dtype | None = None) -> Model:
     config, weights = read(folder)
     if weights["embedding.weight"].dtype != np.float32:
         raise ModelError(f"{folder}: the weights are quantised; name a folder with float weights")
+    return with_weights(config, weights).to(dtype=dtype)
+
+
+def with_weights(config: ModelConfig, weights: Weights) -> Model:
     model = Model(config)
     model.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()}, assign=True)
-    return model.requires_grad_(False).eval().to(dtype=dtype)
+    return model.requires_grad_(False).eval()

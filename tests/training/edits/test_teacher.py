@@ -41,9 +41,9 @@ def data(tmp_path_factory):
     return data
 
 
-def examples(data, count=4, *, completes=None):
+def examples(data, count=4):
     source = Examples(jsonl.JsonTable(data / "train.jsonl", Commit), TOKENIZER, 0)
-    return [source.numbered(number, completes=completes) for number in range(count)]
+    return [source.numbered(number) for number in range(count)]
 
 
 def hidden(model):
@@ -92,22 +92,9 @@ def test_loss_and_gradient_are_nearly_the_same_in_both_precisions(folder, data):
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_updates_lower_the_loss_of_what_they_learn(folder, data, precision):
     teacher = Teacher(folder, 4, precision=precision)
-    batch = examples(data, completes=False)
+    batch = examples(data)
     losses = [teacher.update(batch, rate=50)[0] for _ in range(16)]
     assert losses[-1] < 0.9 * losses[0]
-
-
-def test_completions_are_held_where_they_were(folder, data):
-    """The first step of what has learned edits leads back, and a model that has learned nothing is where it was."""
-    teacher = Teacher(folder, 4)
-    edits, completions = (examples(data, completes=kind) for kind in (False, True))
-    with torch.no_grad():
-        teacher.weights[frozen.LEARNED + frozen.SPECIAL].copy_(teacher.model.embedding.weight[: len(SPECIALS)])
-    assert teacher.update(completions)[0] == pytest.approx(0, abs=1e-4)
-    for _ in range(5):
-        teacher.update(edits, rate=50)
-    departures = [teacher.update(completions, rate=5)[0] for _ in range(12)]
-    assert departures[-1] < 0.5 * departures[0]
 
 
 def test_run_goes_on_where_it_was(folder, data, tmp_path):
@@ -174,7 +161,7 @@ def test_command_trains_logs_and_draws(folder, data, tmp_path, monkeypatch):
     arguments = ["--model", folder, "--data", data, "--out", tmp_path, "--rank", 2, "--updates", 2]
     run.main([*map(str, arguments), "--threads", "1"])
     entries = list(jsonl.read(tmp_path / run.LOG_FILE, dict))
-    assert set(entries[0]) == {"update", "tokens", "answer", "completion"}
+    assert set(entries[0]) == {"update", "tokens", "answer"}
     assert [entry["updates"] for entry in entries[1:]] == [1, 2]
     assert np.isfinite(entries[0]["answer"])
     assert (tmp_path / run.CURVE_FILE).exists()

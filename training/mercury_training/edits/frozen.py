@@ -12,8 +12,7 @@ one.
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -96,8 +95,6 @@ _MATRICES = {torch.int8: _Int8Matrix, torch.bfloat16: _Bfloat16Matrix}
 class FrozenLinear(nn.Module):
     """A linear layer that does not learn, with a product of low rank beside it that does if `rank` is not 0."""
 
-    as_it_was = False
-
     def __init__(self, linear: nn.Linear, rank: int, generator: torch.Generator, precision: torch.dtype) -> None:
         super().__init__()
         outputs, inputs = linear.weight.shape
@@ -113,7 +110,7 @@ class FrozenLinear(nn.Module):
         y_RO = self.matrix(x_RI)
         if self.bias is not None:
             y_RO = y_RO + self.bias.to(y_RO.dtype)
-        if self.up is not None and self.down is not None and not self.as_it_was:
+        if self.up is not None and self.down is not None:
             beside = self.matrix.beside
             low_RK = functional.linear(x_RI.to(beside), self.down.to(beside))
             y_RO = y_RO + functional.linear(low_RK, self.up.to(beside))
@@ -122,8 +119,6 @@ class FrozenLinear(nn.Module):
 
 class FrozenEmbedding(nn.Module):
     """An embedding, also the head, of which only the special tokens' vectors learn."""
-
-    as_it_was = False
 
     def __init__(self, embedding: nn.Embedding, precision: torch.dtype) -> None:
         super().__init__()
@@ -134,16 +129,13 @@ class FrozenEmbedding(nn.Module):
 
     def forward(self, ids_BT: Tensor) -> Tensor:
         text_BTD = functional.embedding(ids_BT, self.weight)
-        special_BTD = functional.embedding(ids_BT.clamp(max=len(SPECIALS) - 1), self._special())
+        special_BTD = functional.embedding(ids_BT.clamp(max=len(SPECIALS) - 1), self.special)
         return torch.where((ids_BT < len(SPECIALS))[..., None], special_BTD, text_BTD).to(self.precision)
 
     def logits(self, hidden_RD: Tensor) -> Tensor:
         hidden_RD = hidden_RD.float()
-        special_RS = functional.linear(hidden_RD, self._special())
+        special_RS = functional.linear(hidden_RD, self.special)
         return torch.cat([special_RS, functional.linear(hidden_RD, self.weight[len(SPECIALS) :])], 1)
-
-    def _special(self) -> Tensor:
-        return self.weight[: len(SPECIALS)] if self.as_it_was else self.special
 
 
 def freeze(model: Model, rank: int, seed: int, precision: torch.dtype) -> Model:
@@ -162,19 +154,6 @@ def freeze(model: Model, rank: int, seed: int, precision: torch.dtype) -> Model:
     model.embedding = embedding  # pyright: ignore[reportAttributeAccessIssue]
     _separate(embedding.special.data)
     return model
-
-
-@contextmanager
-def as_it_was(model: Model) -> Iterator[None]:
-    """The model as it was before it learned anything."""
-    modules = [module for module in model.modules() if isinstance(module, FrozenLinear | FrozenEmbedding)]
-    for module in modules:
-        module.as_it_was = True
-    try:
-        yield
-    finally:
-        for module in modules:
-            module.as_it_was = False
 
 
 def head(model: Model) -> FrozenEmbedding:

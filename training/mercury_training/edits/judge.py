@@ -124,7 +124,7 @@ def likeliest_change(ids_R: Tensor, logs_RV: Tensor, old_S: Tensor, old_logs_SV:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").split(":")[0])
-    parser.add_argument("--model", type=Path, required=True, help="a folder of float weights")
+    parser.add_argument("--model", type=Path, required=True, help="a model folder, as it ships")
     parser.add_argument("--factors", type=Path, help="what a run has learned; without it, the model as it is")
     parser.add_argument("--data", type=Path, required=True, help="a file that mercury_training.edits.commits wrote")
     parser.add_argument("--every", type=int, default=1, help="judge each so many commits")

@@ -5,7 +5,7 @@
 It continues by itself: from OUT if that holds an earlier run, else from the factors of `--start` with new moments. A
 file OUT/PAUSE pauses it, SIGTERM ends it after the update, and everything is saved every few minutes.
 
-`OUT/log.jsonl` has a line for each update and the held-out losses by kind, `OUT/curve.svg` shows them, and
+`OUT/log.jsonl` has a line for each update and the held-out losses, `OUT/curve.svg` shows them, and
 `OUT/factors.safetensors`, at most 9 MB, is what to keep.
 """
 
@@ -23,15 +23,15 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training import jsonl, plot
 from mercury_training.edits import checkpoint
 from mercury_training.edits.commits import Commit
-from mercury_training.edits.examples import TRAINING_FILE, Examples
-from mercury_training.edits.teacher import KINDS, Teacher
+from mercury_training.edits.examples import Examples
+from mercury_training.edits.teacher import Teacher
 from mercury_training.errors import reported
 
 COMMAND = "mercury_training.edits.run"
 ROWS = 8
 """Rows of an update."""
 HELD_OUT = 16
-"""Held-out rows of edits, and as many of completions."""
+"""Held-out rows."""
 EVALUATE_UPDATES = 60
 SAVE_SECONDS = 240
 PAUSE_FILE, LOG_FILE, CURVE_FILE = "PAUSE", "log.jsonl", "curve.svg"
@@ -53,11 +53,9 @@ def run(options: argparse.Namespace) -> None:
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(options.threads)
     tokenizer = Tokenizer((options.model / TOKENIZER_FILE).read_bytes())
-    taught = Examples(jsonl.JsonTable(options.data / TRAINING_FILE, Commit), tokenizer, seed=options.seed)
+    taught = Examples(jsonl.JsonTable(options.data / "train.jsonl", Commit), tokenizer, seed=options.seed)
     held_out_rows = Examples(jsonl.JsonTable(options.data / "held_out.jsonl", Commit), tokenizer, seed=1)
-    held_out = [
-        held_out_rows.numbered(number, completes=completes) for completes in (False, True) for number in range(HELD_OUT)
-    ]
+    held_out = [held_out_rows.numbered(number) for number in range(HELD_OUT)]
     teacher = Teacher(options.model, options.rank)
     progress, ending = checkpoint.restore(teacher, out, options.start), _Ending()
     saved = time.monotonic()
@@ -65,8 +63,8 @@ def run(options: argparse.Namespace) -> None:
         began = time.monotonic()
         if progress.updates % EVALUATE_UPDATES == 0:
             with teacher.averaged():
-                losses = teacher.held_out(held_out)
-            _log(out, {"update": progress.updates, "tokens": progress.tokens} | losses)
+                loss = teacher.held_out(held_out)
+            _log(out, {"update": progress.updates, "tokens": progress.tokens, "answer": loss})
             _draw(out)
         examples = [taught.numbered(progress.updates * ROWS + number) for number in range(ROWS)]
         loss, norm = teacher.update(examples, options.rate)
@@ -91,14 +89,14 @@ def _log(out: Path, entry: dict[str, float]) -> None:
 
 
 def _draw(out: Path) -> None:
-    entries = [entry for entry in jsonl.read(out / LOG_FILE, dict) if "completion" in entry]
-    lines = {kind: [(entry["tokens"] / 1e6, entry[kind]) for entry in entries if kind in entry] for kind in KINDS}
-    plot.write(out / CURVE_FILE, "Held-out loss", "million tokens", "nats", lines, zoomed=True)
+    entries = [entry for entry in jsonl.read(out / LOG_FILE, dict) if "answer" in entry]
+    points = [(entry["tokens"] / 1e6, entry["answer"]) for entry in entries]
+    plot.write(out / CURVE_FILE, "Held-out loss", "million tokens", "nats", {"answer": points}, zoomed=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").split(",")[0])
-    parser.add_argument("--model", type=Path, required=True, help="a folder of float weights")
+    parser.add_argument("--model", type=Path, required=True, help="a model folder, as it ships")
     parser.add_argument("--data", type=Path, required=True, help="what mercury_training.edits.commits wrote")
     parser.add_argument("--out", type=Path, required=True, help="the folder of the run")
     parser.add_argument("--start", type=Path, help="factors of an earlier run, where OUT is new")

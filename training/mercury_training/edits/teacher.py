@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mercury_engine.model import network
+from mercury_engine.model.export import dequantized, read
 from mercury_training.edits import frozen
 from mercury_training.edits.examples import TaughtRow
 from mercury_training.rows.packing import Packed, RowShape
@@ -19,10 +20,6 @@ from mercury_training.train.optimizer import Optimizer, Rates, clip
 RATES = Rates(adam=4e-4, betas=(0.9, 0.99))
 WARM_UP = 20
 CLIP = 1.0
-KINDS = ("answer", "completion")
-HELD = 4.0
-"""How much more a departure from what completions were counts than the text of an answer: counted alike, 81 of 100
-lines of HumanEval-Infilling became 74."""
 
 
 class Teacher:
@@ -30,7 +27,9 @@ class Teacher:
 
     def __init__(self, folder: Path, rank: int, *, precision: torch.dtype | None = None) -> None:
         precision = precision or frozen.quickest()
-        self.model = frozen.freeze(network.load(folder, torch.float32), rank, 0, precision)
+        config, weights = read(folder)
+        model = network.with_weights(config, dequantized(weights))
+        self.model = frozen.freeze(model.float(), rank, 0, precision)
         self._attends = torch.bfloat16 if precision == torch.bfloat16 else torch.float32
         self.weights = {frozen.LEARNED + name: weight for name, weight in frozen.factors(self.model).items()}
         self.optimizer = Optimizer({name: weight.data for name, weight in self.weights.items()}, RATES, torch.float32)
@@ -42,8 +41,8 @@ class Teacher:
             weight.grad = None
         loss = 0.0
         for example in examples:
-            losses, weights = self._departure(example) if example.completes else self._losses(example)
-            share = (HELD if example.completes else 1.0) * (losses * weights).sum() / total
+            losses, weights = self._losses(example)
+            share = (losses * weights).sum() / total
             share.backward()
             loss += float(share.detach())
         gradients = {name: weight.grad for name, weight in self.weights.items() if weight.grad is not None}
@@ -72,12 +71,9 @@ class Teacher:
             weight.copy_(values[name])
 
     @torch.no_grad()
-    def held_out(self, examples: Sequence[TaughtRow]) -> dict[str, float]:
-        """The mean cross entropy by kind."""
-        losses: Mapping[str, list[Tensor]] = {kind: [] for kind in KINDS}
-        for example in examples:
-            losses["completion" if example.completes else "answer"].append(self._losses(example)[0])
-        return {kind: float(torch.cat(tensors).mean()) for kind, tensors in losses.items() if tensors}
+    def held_out(self, examples: Sequence[TaughtRow]) -> float:
+        """The mean cross entropy of a token of their answers."""
+        return float(torch.cat([self._losses(example)[0] for example in examples]).mean())
 
     def hidden(self, packed: Packed, shape: RowShape) -> Tensor:
         """The hidden rows of one packed row."""
@@ -93,27 +89,11 @@ class Teacher:
 
     def _losses(self, example: TaughtRow) -> tuple[Tensor, Tensor]:
         """The cross entropy of every row that has a weight, and the weights."""
-        weights, weighed = _weighed(example)
+        weights = torch.from_numpy(example.packed.weights)
+        weighed = weights.nonzero()[:, 0]
         targets = torch.from_numpy(example.packed.targets).long()[weighed]
-        return functional.cross_entropy(self._logits(example, weighed), targets, reduction="none"), weights[weighed]
-
-    def _departure(self, example: TaughtRow) -> tuple[Tensor, Tensor]:
-        """How far the model departs from what it was (the divergence from that), in every row that has a weight, and
-        the weights. A row of completions has few answers, and they alone do not hold it: see docs/log/2026-Q4.md."""
-        weights, weighed = _weighed(example)
-        with torch.no_grad(), frozen.as_it_was(self.model):
-            before_RV = self._logits(example, weighed).log_softmax(-1)
-        now_RV = self._logits(example, weighed).log_softmax(-1)
-        return functional.kl_div(now_RV, before_RV, reduction="none", log_target=True).sum(-1), weights[weighed]
-
-    def _logits(self, example: TaughtRow, rows_R: Tensor) -> Tensor:
-        return self.logits(self.hidden(example.packed, example.shape)[rows_R])
-
-
-def _weighed(example: TaughtRow) -> tuple[Tensor, Tensor]:
-    """The weights of an example's rows, and the rows that have one."""
-    weights = torch.from_numpy(example.packed.weights)
-    return weights, weights.nonzero()[:, 0]
+        logits = self.logits(self.hidden(example.packed, example.shape)[weighed])
+        return functional.cross_entropy(logits, targets, reduction="none"), weights[weighed]
 
 
 def _attend(q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, mask: tuple[attention.Tile, ...]) -> Tensor:
