@@ -107,7 +107,7 @@ class MercuryEngine(Engine):
         self._clock = clock
         self._weights = weights
         self._presentation = presentation or Presentation(tokenizer, calibration or Calibration(), bar)
-        self._sessions = SessionPool(runtime.cache, IDLE_MEMORY if on_cpu(runtime) else memory, memory)
+        self._sessions = SessionPool(runtime, IDLE_MEMORY if on_cpu(runtime) else memory, memory)
         self._batcher = ForwardBatcher(runtime)
         meter = CostMeter(runtime, clock=clock)
         self._measuring = RepeatedMeasuring(meter, _seem_slow) if costs is None else ()
@@ -155,7 +155,7 @@ class MercuryEngine(Engine):
     def _warmed(self, question: Gap | Regions) -> Generator[None]:
         if isinstance(question, Gap):
             yield from self._read_ahead(question)
-        elif self._decoder.runtime.config.edits:
+        elif self._decoder.runtime.edits:
             yield from self._read_past(question)
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
@@ -170,7 +170,7 @@ class MercuryEngine(Engine):
 
     def _read_past(self, regions: Regions) -> Generator[None]:
         past = Revising.of(self._decoder.tokenizer, self._presentation.calibration, regions).past
-        session = self._sessions.open(f"{regions.session}, edits", past.ids_R)
+        session = self._sessions.open(f"{regions.session}, edits", past.ids_R, edits=True)
 
         def read() -> Passes[None]:
             while (yield from self._decoder.pace.read_ahead(session, past, self.report)):
@@ -193,8 +193,8 @@ class MercuryEngine(Engine):
             judges=True,
             grows=True,
             starts=True,
-            rewrites=runtime.config.edits,
-            places=places(self._decoder.pace) if runtime.config.edits else 0,
+            rewrites=runtime.edits,
+            places=places(self._decoder.pace) if runtime.edits else 0,
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=self._first_line_ms,
             awaited_tokens=self._decoder.pace.prompts(runtime.config.context)[-1],
@@ -244,7 +244,7 @@ class MercuryEngine(Engine):
 
     def _rewritten(self, regions: Regions) -> Generator[Rewrites]:
         revising = Revising.of(self._decoder.tokenizer, self._presentation.calibration, regions)
-        session = self._sessions.open(f"{regions.session}, edits", revising.past.ids_R)
+        session = self._sessions.open(f"{regions.session}, edits", revising.past.ids_R, edits=True)
         steps = count(1)
 
         def told(final: bool) -> Rewrites:

@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Mention, Region, Regions, Rewrites
-from mercury_engine.model.config import TINY
 from mercury_engine.tokens import revisions
 from mercury_engine.tokens.tokenizer import LINE
 from tests.engine.tiny import DOCUMENT, TOKENIZER, engine, random_runtime
@@ -98,6 +97,18 @@ def _logs(ids):
     )
 
 
-def test_rewriting_is_announced_by_models_that_were_taught():
-    assert not engine(random_runtime()).info().rewrites
-    assert TINY.edits is False
+def test_rewriting_is_announced_where_there_is_an_adapter():
+    runtime = random_runtime()
+    for runtime.edits in (False, True):
+        info = engine(runtime).info()
+        assert info.rewrites == bool(info.places) == runtime.edits
+
+
+def test_rewriting_reads_with_the_adapter():
+    runtime = random_runtime()
+    caches, new_cache = [], runtime.cache
+    runtime.cache = lambda *, edits=False: caches.append(edits) or new_cache()
+    answering = engine(runtime)
+    caches.clear()
+    final(ASKED, answering)
+    assert caches == [True]

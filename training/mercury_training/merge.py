@@ -13,11 +13,10 @@ from msgspec import structs
 from torch import Tensor
 
 from mercury_engine.model import network, provenance
+from mercury_engine.model.adapter import DOWN, UP
 from mercury_engine.model.config import TOKENIZER_FILE
-from mercury_training.edits.frozen import SPECIAL
 from mercury_training.errors import TrainingError, reported
 from mercury_training.train import lora
-from mercury_training.train.lora import DOWN, UP
 
 COMMAND = "mercury_training.merge"
 
@@ -37,19 +36,15 @@ def merge(model: Path, factors: Path, out: Path) -> None:
     merged = network.load(model, torch.float32)
     learned = lora.read(factors)
     _add(merged, learned, factors)
-    merged.config = structs.replace(merged.config, name=out.name, edits=merged.config.edits or SPECIAL in learned)
+    merged.config = structs.replace(merged.config, name=out.name)
     network.save(merged, out)
     shutil.copy(model / TOKENIZER_FILE, out)
     provenance.note(COMMAND, out, {"model": model, "factors": factors})
 
 
 def _add(model: network.Model, learned: Mapping[str, Tensor], source: Path) -> None:
-    """Add the products of factors to the weights beside which they stand, and set the special tokens that learned."""
+    """Add the products of factors to the weights beside which they stand."""
     weights = dict(model.named_parameters())
-    learned = dict(learned)
-    special = learned.pop(SPECIAL, None)
-    if special is not None:
-        weights["embedding.weight"].data[: len(special)] = special.float()
     paths = {name.removesuffix(UP).removesuffix(DOWN) for name in learned}
     for path in sorted(paths):
         up, down, weight = learned.get(path + UP), learned.get(path + DOWN), weights.get(path)

@@ -119,7 +119,7 @@ class AutoregressiveEngine(Engine):
         self._calibration = calibration or SHARED
         self._room = room = room or Room(runtime, record.name)
         self._places = Places()
-        self._sessions = SessionPool(runtime.cache, room.caches, room.caches)
+        self._sessions = SessionPool(runtime, room.caches, room.caches)
         self._batcher = ForwardBatcher(runtime)
         meter = CostMeter(runtime, clock=clock)
         self._measuring = meter.rest() if costs is None else iter(())

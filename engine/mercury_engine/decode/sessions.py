@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.api import Edit, Gap, Snippet
-from mercury_engine.model.runtime import Cache, Forward
+from mercury_engine.model.runtime import Cache, Forward, Runtime
 from mercury_engine.tokens.layout import Budget, Frozen, freeze, is_stale
 from mercury_engine.tokens.prefix import Prefix, common_prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -150,8 +150,9 @@ class EngineSession:
     """Encoded rows. `prefix` describes the contents of `cache` at every moment: a request may therefore stop anywhere,
     and two that take turns in one session only cost each other time."""
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: Cache, *, edits: bool = False) -> None:
         self.cache = cache
+        self.edits = edits
         self.prefix: Prefix | None = None
 
     def shares(self, ids: np.ndarray) -> int:
@@ -185,10 +186,10 @@ class SessionPool:
     """
 
     def __init__(
-        self, new_cache: Callable[[], Cache], memory: int, limit: int, *, clock: Callable[[], float] = time.monotonic
+        self, runtime: Runtime, memory: int, limit: int, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.lost = 0
-        self._new_cache = new_cache
+        self._runtime = runtime
         self._memory = min(memory, limit)
         self._most = limit
         self._clock = clock
@@ -208,21 +209,23 @@ class SessionPool:
 
     def unread(self, ids: np.ndarray) -> int:
         """How many of these tokens have to be read by the session that they get."""
-        session = self._fitting(ids)
+        session = self._fitting(ids, edits=False)
         return len(ids) - (0 if session is None else session.shares(ids))
 
-    def open(self, client: str, ids: np.ndarray) -> EngineSession:
-        """The session that has read most of these tokens, now the last one used; a new one if it holds more else."""
-        if (session := self._fitting(ids)) is None:
-            session = EngineSession(self._new_cache())
+    def open(self, client: str, ids: np.ndarray, *, edits: bool = False) -> EngineSession:
+        """The session that has read most of these tokens, now the last one used; a new one if it holds more else. Those
+        for `edits` are computed with an adapter, and kept apart."""
+        if (session := self._fitting(ids, edits=edits)) is None:
+            session = EngineSession(self._runtime.cache(edits=edits), edits=edits)
         else:
             self._sessions.remove(session)
         self._sessions.append(session)
         self._current[client] = session, self._clock()
         return session
 
-    def _fitting(self, ids: np.ndarray) -> EngineSession | None:
-        session = max(self._sessions, key=lambda session: session.shares(ids), default=None)
+    def _fitting(self, ids: np.ndarray, *, edits: bool) -> EngineSession | None:
+        alike = (session for session in self._sessions if session.edits == edits)
+        session = max(alike, key=lambda session: session.shares(ids), default=None)
         return None if session is None or 2 * session.shares(ids) < session.cache.length else session
 
     def trim(self) -> None:

@@ -25,8 +25,7 @@ Activation = Literal["silu", "gelu", "gelu_tanh"]
 
 class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The fields after `tied` are for third-party models: `layer_norm` instead of RMS norm, a feed-forward layer
-    without a gate, and custom rotation frequencies, whose cosines and sines are scaled by `rope_scale`. `edits` says
-    that it was taught to edit."""
+    without a gate, and custom rotation frequencies, whose cosines and sines are scaled by `rope_scale`."""
 
     name: str
     width: int
@@ -51,7 +50,6 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     rope_frequencies: tuple[float, ...] = ()
     rope_scale: float = 1.0
     layout_version: int = LAYOUT_VERSION
-    edits: bool = False
 
     @property
     def parameters(self) -> int:

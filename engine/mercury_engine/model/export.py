@@ -38,6 +38,7 @@ SEALED = {".json", ".safetensors"}
 SCALE = ".scale"
 SHARD_BYTES = 48 * 2**20
 HEADER_BYTES = 2**20
+ADAPTER_FILE = "adapter.safetensors"
 REMEDY = "install the model again"
 
 
@@ -95,7 +96,7 @@ def read(folder: Path) -> tuple[ModelConfig, Weights]:
     """The model in a folder. Matrices stay memory-mapped unless they are stored as floats of 16 bits."""
     _verify_checksums(folder)
     config = read_config(folder / CONFIG_FILE)
-    paths = sorted(folder.glob("*.safetensors"))
+    paths = sorted(path for path in folder.glob("*.safetensors") if path.name != ADAPTER_FILE)
     if not paths:
         raise ModelError(f"{folder}: no .safetensors file in it; {REMEDY}")
     weights: Weights = {}

@@ -6,27 +6,51 @@ H query heads, K key heads, G = H / K, E head width; B = 2 · layers · K blocks
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
+from mercury_engine.model.adapter import DOWN, UP, Adapter
 from mercury_engine.model.config import ModelConfig
-from mercury_engine.model.export import SCALE, Weights
+from mercury_engine.model.export import SCALE, Weights, plain
 from mercury_engine.model.silent_openvino import ops, ov
 
+CHANGE = "special"
+"""The input of what special tokens have learned."""
 
-def build(config: ModelConfig, weights: Weights, stored: ov.Type) -> ov.Model:
+
+class Graph(NamedTuple):
+    """A model, and the inputs that are its adapter, by name: a product of two matrices of rank 0 adds nothing, nor do
+    vectors of zeros, so the same weights compute with the adapter and without."""
+
+    model: ov.Model
+    with_adapter: dict[str, np.ndarray]
+    without: dict[str, np.ndarray]
+
+
+def build(config: ModelConfig, weights: Weights, stored: ov.Type, adapter: Adapter | None = None) -> Graph:
     """A graph with dynamic numbers of rows and cached columns; keys and values go in and out as `stored`."""
-    return _Graph(config, weights, stored).model()
+    graph = _Graph(config, weights, stored, adapter)
+    model = graph.model()
+    without = {name: array[:0] for name, array in graph.beside.items()}
+    if adapter is not None:
+        without[CHANGE] = np.zeros_like(graph.beside[CHANGE])
+    return Graph(model, graph.beside, without)
 
 
 class _Graph:
     """The graph under construction."""
 
-    def __init__(self, config: ModelConfig, weights: Weights, stored: ov.Type) -> None:
+    def __init__(self, config: ModelConfig, weights: Weights, stored: ov.Type, adapter: Adapter | None) -> None:
         self.config = config
         self.weights = weights
         self.stored = stored
+        self.adapter = adapter
+        self.beside: dict[str, np.ndarray] = {}
+        self.beside_nodes: list[ov.Node] = []
+        self.change_SD: ov.Node | None = None
+        if adapter is not None:
+            self.change_SD = self._input(CHANGE, _change(weights, adapter))
         self.ids_R, self.positions_R, self.wanted_W = (
             ops.parameter([-1], ov.Type.i32, name=name) for name in ("ids", "positions", "wanted")
         )
@@ -51,7 +75,7 @@ class _Graph:
             x_RD = ops.add(x_RD, self._feed_forward(index, x_RD))
         head_VD = embedding_VD if self.config.tied else self._matrix("head")
         hidden_WD = self._norm(x_RD, "norm")
-        return self._finish(ops.matmul(hidden_WD, head_VD, False, True), ops.concat(fresh, 0))
+        return self._finish(self._changed(ops.matmul(hidden_WD, head_VD, False, True), hidden_WD), ops.concat(fresh, 0))
 
     def _looked_up(self, name: str, ids_R: ov.Node) -> ov.Node:
         """Some rows of a matrix; only these are converted to floats."""
@@ -59,13 +83,26 @@ class _Graph:
         rows_RD = _take(self._matrix(name) if weight_VD.dtype == np.uint8 else _constant(weight_VD), ids_R)
         if weight_VD.dtype == np.int8 and scales_V1 is not None:
             rows_RD = ops.multiply(ops.convert(rows_RD, ov.Type.f32), _take(_constant(scales_V1), ids_R))
+        if self.change_SD is not None:
+            unchanged = np.int32(self.beside[CHANGE].shape[0] - 1)
+            rows_RD = ops.add(rows_RD, _take(self.change_SD, ops.minimum(ids_R, unchanged)))
         scale = self.config.embedding_scale
         return rows_RD if scale == 1 else ops.multiply(rows_RD, np.float32(scale))
+
+    def _changed(self, logits_WV: ov.Node, hidden_WD: ov.Node) -> ov.Node:
+        """With what special tokens have learned."""
+        if self.change_SD is None:
+            return logits_WV
+        specials = self.beside[CHANGE].shape[0]
+        sizes = np.array([specials, self.config.vocabulary - specials], np.int64)
+        special_WS, text_WT = ops.variadic_split(logits_WV, np.int64(1), sizes).outputs()
+        change_WS = ops.matmul(hidden_WD, self.change_SD, False, True)
+        return ops.concat([ops.add(special_WS, change_WS), text_WT], 1)
 
     def _finish(self, logits_WV: ov.Node, key_values_BRE: ov.Node) -> ov.Model:
         if self.stored != ov.Type.f32:
             key_values_BRE = ops.convert(key_values_BRE, self.stored)
-        parameters = [self.ids_R, self.positions_R, self.wanted_W, self.mask_RS, self.cached_BCE]
+        parameters = [self.ids_R, self.positions_R, self.wanted_W, self.mask_RS, self.cached_BCE, *self.beside_nodes]
         results = [ops.result(node) for node in (logits_WV, key_values_BRE)]
         return ov.Model(results, parameters, self.config.name)  # pyright: ignore
 
@@ -114,9 +151,24 @@ class _Graph:
         alike = [list(names) for _, names in groupby(names, self._kind)]
         products = [ops.matmul(x, self._matrix(*names), False, True) for names in alike]
         product = products[0] if len(products) == 1 else ops.concat(products, -1)
-        if f"{names[0]}.bias" not in self.weights:
+        if f"{names[0]}.bias" in self.weights:
+            product = ops.add(product, _constant(np.concatenate([self.weights[f"{name}.bias"] for name in names])))
+        return self._adapted(product, x, names)
+
+    def _adapted(self, product: ov.Node, x: ov.Node, names: Sequence[str]) -> ov.Node:
+        sizes = [(f"{name}.weight", len(self.weights[f"{name}.weight"])) for name in names]
+        factors = None if self.adapter is None else self.adapter.beside(sizes)
+        if factors is None:
             return product
-        return ops.add(product, _constant(np.concatenate([self.weights[f"{name}.bias"] for name in names])))
+        down_KI, up_KO = map(self._input, (names[0] + DOWN, names[0] + UP), factors)
+        return ops.add(product, ops.matmul(ops.matmul(x, down_KI, False, True), up_KO, False, False))
+
+    def _input(self, name: str, array: np.ndarray) -> ov.Node:
+        """An input for a part of the adapter."""
+        node = ops.parameter([-1, array.shape[1]], ov.Type.f32, name=name)
+        self.beside[name] = array
+        self.beside_nodes.append(node)
+        return node
 
     def _kind(self, name: str) -> tuple[np.dtype, int]:
         """The type of a matrix, and in how many groups its inputs share a scale."""
@@ -147,6 +199,13 @@ class _Graph:
 
     def _float(self, node: ov.Node) -> ov.Node:
         return node if self.stored == ov.Type.f32 else ops.convert(node, ov.Type.f32)
+
+
+def _change(weights: Weights, adapter: Adapter) -> np.ndarray:
+    """What special tokens have learned, then zeros for all others."""
+    names, count = ("embedding.weight", f"embedding.weight{SCALE}"), len(adapter.special_SD)
+    special_SD = plain({name: weights[name][:count] for name in names if name in weights}, names[0])
+    return np.concatenate([adapter.special_SD - special_SD, np.zeros_like(special_SD[:1])])
 
 
 def _rotations(config: ModelConfig) -> tuple[ov.Node, ov.Node]:

@@ -14,9 +14,10 @@ from typing import cast
 import numpy as np
 
 from mercury_engine.api import EngineError
+from mercury_engine.model.adapter import Adapter, read_adapter
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import SCALE, Weights, read
-from mercury_engine.model.openvino_graph import build
+from mercury_engine.model.openvino_graph import Graph, build
 from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, score_bytes, usual_threads
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.model.stored import forget_pages
@@ -52,8 +53,9 @@ class OpenvinoCache:
     Columns from `length` on hold finite values, which the mask hides.
     """
 
-    def __init__(self, blocks: int, width: int, precision: ov.Type) -> None:
+    def __init__(self, blocks: int, width: int, precision: ov.Type, *, edits: bool = False) -> None:
         self.length = 0
+        self.edits = edits
         self._precision = precision
         self._buffer_BCE = np.zeros((blocks, COLUMN_STEP, width), STORED[precision])
 
@@ -102,19 +104,29 @@ class OpenvinoRuntime:
     device = "cpu"
     batch = 1
 
-    def __init__(self, config: ModelConfig, weights: Weights, *, threads: int, precision: ov.Type) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        weights: Weights,
+        *,
+        threads: int,
+        precision: ov.Type,
+        adapter: Adapter | None = None,
+    ) -> None:
         self.config = config
+        self.edits = adapter is not None
         self.precision = f"{_stored_as(weights)} weights, {precision.get_type_name()}"
         self._type = precision
         self.threads = threads
         self._last_rows = 0
         self._spare_rows = SPARE_WEIGHTS * config.layers // config.parameters
         properties = _properties(threads, precision, _quantised_together(weights))
-        self._compiled = _Compiled(_core().compile_model(build(config, weights, precision), "CPU", properties), weights)
+        graph = build(config, weights, precision, adapter)
+        self._compiled = _Compiled(_core().compile_model(graph.model, "CPU", properties), weights, graph)
 
-    def cache(self) -> OpenvinoCache:
+    def cache(self, *, edits: bool = False) -> OpenvinoCache:
         blocks = 2 * self.config.layers * self.config.kv_heads
-        return OpenvinoCache(blocks, self.config.head_width, self._type)
+        return OpenvinoCache(blocks, self.config.head_width, self._type, edits=edits)
 
     def pass_bytes(self, rows: int, columns: int) -> int:
         return score_bytes(self.config, rows, columns)
@@ -125,7 +137,7 @@ class OpenvinoRuntime:
     def forward(self, rows: Rows, cache: Cache) -> OpenvinoForward:
         own = cast("OpenvinoCache", cache)
         self._check(rows)
-        logits_WV, key_values_BRE = self._compiled.run(self._inputs(rows, own), own.tensor())
+        logits_WV, key_values_BRE = self._compiled.run(self._inputs(rows, own), own.tensor(), edits=own.edits)
         fresh_BRE = key_values_BRE[:, : len(rows.ids_R)].view(STORED[self._type])
         return OpenvinoForward(logits_WV[: len(rows.wanted)].copy(), fresh_BRE.copy())
 
@@ -160,13 +172,17 @@ class OpenvinoRuntime:
 class _Compiled:
     """The compiled graph."""
 
-    def __init__(self, compiled: ov.CompiledModel, weights: Weights) -> None:
+    def __init__(self, compiled: ov.CompiledModel, weights: Weights, graph: Graph) -> None:
         self._request = compiled.create_infer_request()
         self._outputs = len(compiled.outputs)
         self._unpacked: Weights | None = weights
+        self._graph = graph
+        self._adapt(edits=False)
 
-    def run(self, inputs: dict[str, np.ndarray], key_values: ov.Tensor) -> list[np.ndarray]:
+    def run(self, inputs: dict[str, np.ndarray], key_values: ov.Tensor, *, edits: bool) -> list[np.ndarray]:
         """Run a pass; the results are views that stay valid until the next run."""
+        if edits != self._edits:
+            self._adapt(edits=edits)
         for name, array in inputs.items():
             self._request.set_tensor(name, ov.Tensor(array, shared_memory=True))
         self._request.set_tensor("key_values", key_values)
@@ -176,12 +192,23 @@ class _Compiled:
             self._unpacked = None
         return [self._request.get_output_tensor(number).data for number in range(self._outputs)]
 
+    def _adapt(self, *, edits: bool) -> None:
+        """Compute with the adapter, if there is one, or without."""
+        self._edits = edits
+        for name, array in (self._graph.with_adapter if edits else self._graph.without).items():
+            self._request.set_tensor(name, ov.Tensor(array, shared_memory=True))
+
 
 def load(folder: Path, *, threads: int | None = None, precision: ov.Type | None = None) -> OpenvinoRuntime:
     """The model in a folder, in the fastest precision of this processor unless one is given."""
     config, weights = read(folder)
-    threads = threads or usual_threads()
-    return OpenvinoRuntime(config, weights, threads=threads, precision=precision or fastest_precision(weights))
+    return OpenvinoRuntime(
+        config,
+        weights,
+        threads=threads or usual_threads(),
+        precision=precision or fastest_precision(weights),
+        adapter=read_adapter(folder, config),
+    )
 
 
 @cache

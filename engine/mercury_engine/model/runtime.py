@@ -164,7 +164,8 @@ consistent state, and may be resumed later or never. There is at most one pass b
 class Runtime(Protocol):
     """One set of weights on one device. Not thread-safe: the engine's thread owns it.
 
-    `batch`: how many passes are worth computing together; 1 where batching gains nothing.
+    `batch`: how many passes are worth computing together; 1 where batching gains nothing. `edits`: whether it has an
+    adapter for edits.
     """
 
     @property
@@ -177,8 +178,12 @@ class Runtime(Protocol):
     def precision(self) -> str: ...
     @property
     def batch(self) -> int: ...
+    @property
+    def edits(self) -> bool: ...
 
-    def cache(self) -> Cache: ...
+    def cache(self, *, edits: bool = False) -> Cache:
+        """An empty cache; one for `edits` is computed with the adapter, if there is one."""
+        ...
 
     def pass_bytes(self, rows: int, columns: int) -> int:
         """The temporary memory of a forward of this many rows, which see this many columns."""

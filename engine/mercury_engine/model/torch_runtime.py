@@ -90,6 +90,7 @@ class TorchRuntime:
     """
 
     name = "torch"
+    edits = False
 
     def __init__(
         self, model: Model, *, device: str = "cpu", precision: str = "float32", batch: int | None = None
@@ -104,7 +105,7 @@ class TorchRuntime:
         self.precision = precision
         self.batch = batch or (1 if device == "cpu" else BATCH)
 
-    def cache(self) -> TorchCache:
+    def cache(self, *, edits: bool = False) -> TorchCache:
         return TorchCache(self.model)
 
     def pass_bytes(self, rows: int, columns: int) -> int:

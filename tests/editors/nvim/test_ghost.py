@@ -104,7 +104,7 @@ def test_line_is_taken_and_lines_below_stay(editor):
 
 
 @pytest.mark.any_model
-def test_an_answer_that_grows_is_shown_in_full_and_once(bare, face):
+def test_growing_answer_is_shown_in_full_and_once(bare, face):
     place = {"line": 0, "character": 5}
     grown = ["size", "size = 1", "size = 1\n    return size"]
     answers = [{"items": [{"insertText": text, "range": {"start": place, "end": place}}]} for text in grown]

@@ -70,7 +70,7 @@ class Scripted:
         self._tokens = tokens
         self._middle = middle
 
-    def cache(self):
+    def cache(self, *, edits=False):
         return ListCache(1000)
 
     def pass_bytes(self, rows, columns):

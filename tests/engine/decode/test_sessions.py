@@ -80,7 +80,7 @@ def kept_after(asked, *, memory, most=9):
     """The places that are still encoded, of clients named by letters at places named by digits; `-1` is a pause of
     more than a minute. Memory counts sessions."""
     clock = Clock()
-    kept = SessionPool(random_runtime().cache, memory * size_of_one(), most * size_of_one(), clock=clock)
+    kept = SessionPool(random_runtime(), memory * size_of_one(), most * size_of_one(), clock=clock)
     for client, place in asked.split():
         if client == "-":
             clock.now += LIVE_SECONDS + 1
@@ -134,7 +134,7 @@ def test_common_prefix(one, other, length):
 
 def sessions_used(*rows):
     """For each row, the number of the session that it is read in, and how many of its tokens are unread."""
-    pool, seen = SessionPool(random_runtime().cache, 1 << 20, 1 << 20), []
+    pool, seen = SessionPool(random_runtime(), 1 << 20, 1 << 20), []
     for row in rows:
         ids = np.array([ord(letter) for letter in row])
         unread, session = pool.unread(ids), pool.open("a", ids)
@@ -150,6 +150,16 @@ def test_row_is_read_where_most_of_it_has_been_read():
 
 def test_row_that_shares_little_displaces_nothing():
     assert list(sessions_used("abcdef", "abxyz", "abcdef")) == [(0, 6), (1, 5), (0, 0)]
+
+
+def test_rows_for_edits_are_read_apart():
+    pool, ids = SessionPool(random_runtime(), 1 << 20, 1 << 20), np.arange(70, 80)
+    completing, editing = pool.open("a", ids), pool.open("a, edits", ids, edits=True)
+    encode(editing, ids)
+    assert pool.unread(ids) == len(ids)
+    encode(completing, ids)
+    assert pool.open("a, edits", ids, edits=True) is editing
+    assert pool.open("a", ids) is completing
 
 
 def following(read, now):

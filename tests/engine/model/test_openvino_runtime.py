@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,12 +14,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
 from mercury_engine.api import EngineError
 from mercury_engine.model import openvino_runtime
+from mercury_engine.model.adapter import DOWN, SPECIAL, UP, Adapter
 from mercury_engine.model.config import SMALL, TINY, ModelError
-from mercury_engine.model.export import SCALE, dequantized, export, plain, read
-from mercury_engine.model.network import create, save
+from mercury_engine.model.export import ADAPTER_FILE, SCALE, dequantized, export, plain, read, shapes
+from mercury_engine.model.network import create, save, with_weights
 from mercury_engine.model.openvino_runtime import (
     COLUMN_STEP,
     STORED,
@@ -33,6 +36,7 @@ from mercury_engine.model.quantize import quantize
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.tokens.blocks import Block
+from mercury_engine.tokens.vocabulary import SPECIALS
 from tests.masks import canvas_mask
 
 TOLERANCE = 1e-4
@@ -124,6 +128,80 @@ def test_canvas_equals_reference(config):
     rows = canvas_rows(20, 8)
     runtime = runtime_of(model)
     check_close(runtime.forward(rows, runtime.cache()).logits_WV, expected_logits(model, rows))
+
+
+def random_adapter(config, rank=4):
+    """Beside three matrices of each layer: two with the same input, and one."""
+    generator = np.random.default_rng(2)
+
+    def floats(*shape):
+        return (generator.standard_normal(shape) * 0.1).astype(np.float32)
+
+    factors = {}
+    for name, shape in shapes(config).items():
+        if name.endswith(("query.weight", "value.weight", "down.weight")):
+            factors[name + UP], factors[name + DOWN] = floats(shape[0], rank), floats(rank, shape[1])
+    return Adapter(factors, floats(len(SPECIALS), config.width))
+
+
+def merged(model, adapter):
+    """The same in one model."""
+    weights = {name: weight.clone() for name, weight in model.state_dict().items()}
+    weights["embedding.weight"][: len(SPECIALS)] = torch.from_numpy(adapter.special_SD)
+    for name in weights:
+        if name + UP in adapter.factors:
+            weights[name] += torch.from_numpy(adapter.factors[name + UP] @ adapter.factors[name + DOWN])
+    other = create(model.config, 0).requires_grad_(False)
+    other.load_state_dict(weights)
+    return other
+
+
+@pytest.mark.parametrize("bits", [None, 8, 4])
+@pytest.mark.parametrize("changes", [{}, {"qkv_bias": True, "qk_norm": False, "embedding_scale": 3.0}])
+def test_adapter_changes_what_is_read_for_edits_and_nothing_else(changes, bits, tmp_path):
+    model = random_model(msgspec.structs.replace(GROUPED, **changes))
+    save(model, tmp_path / "float")
+    folder = tmp_path / "float"
+    if bits:
+        folder = tmp_path / "rounded"
+        export(tmp_path / "float", folder, bits)
+    plainly = load(folder, threads=1, precision=ov.Type.f32)
+    adapter = random_adapter(model.config)
+    save_file(adapter.factors | {SPECIAL: adapter.special_SD}, folder / ADAPTER_FILE)
+    adapted = load(folder, threads=1, precision=ov.Type.f32)
+    assert (plainly.edits, adapted.edits) == (False, True)
+    rows = clean(np.array([3, 70, 71, *range(60, 68), 400], np.int32))
+    before = plainly.forward(rows, plainly.cache()).logits_WV
+    for _ in range(2):
+        edits, completions = (adapted.forward(rows, adapted.cache(edits=kind)).logits_WV for kind in (True, False))
+        np.testing.assert_array_equal(completions, before)
+        rounded = with_weights(model.config, dequantized(read(folder)[1]))
+        expected = expected_logits(merged(rounded, adapter), rows)
+        assert np.abs(edits - expected).max() < (TOLERANCE if bits is None else 0.1 * np.abs(expected).max())
+        assert np.abs(expected - before).max() > 0.3 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({SPECIAL: None}, "has no vectors for the special tokens of this model"),
+        ({SPECIAL: np.zeros((64, 8), np.float32)}, "has no vectors for the special tokens of this model"),
+        (
+            {"layers.0.attention.query.weight.up": None},
+            "layers.0.attention.query.weight.down is no factor of this model",
+        ),
+        ({"layers.9.attention.query.weight.up": np.zeros((64, 4), np.float32)}, "is no factor of this model"),
+        ({"layers.0.attention.query.weight.up": np.full((64, 4), np.nan, np.float32)}, "values that are not numbers"),
+        ({"layers.0.attention.query.weight.up": np.zeros((64, 4), np.int8)}, "its scales do not fit"),
+    ],
+)
+def test_adapter_of_another_model_or_a_damaged_one_is_refused(folder, tmp_path, changed, said):
+    adapter = random_adapter(TINY)
+    tensors = adapter.factors | {SPECIAL: adapter.special_SD} | changed
+    shutil.copytree(folder, tmp_path / "model")
+    save_file({name: array for name, array in tensors.items() if array is not None}, tmp_path / "model" / ADAPTER_FILE)
+    with pytest.raises(ModelError, match=said):
+        load(tmp_path / "model", threads=1)
 
 
 def test_first_row_may_be_alone_in_a_model_whose_heads_share_no_keys():

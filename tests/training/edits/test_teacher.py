@@ -5,11 +5,13 @@ import numpy as np
 import pytest
 import torch
 
-from mercury_engine.model import network
+from mercury_engine.model import network, openvino_runtime, provenance
+from mercury_engine.model.adapter import SPECIAL
 from mercury_engine.model.config import TINY
+from mercury_engine.model.runtime import Rows
 from mercury_engine.tokens.vocabulary import SPECIALS
-from mercury_training import jsonl, merge
-from mercury_training.edits import checkpoint, frozen, run
+from mercury_training import jsonl
+from mercury_training.edits import checkpoint, frozen, run, ship
 from mercury_training.edits.checkpoint import RunState
 from mercury_training.edits.commits import Commit
 from mercury_training.edits.examples import Examples
@@ -118,9 +120,9 @@ def test_mean_of_what_was_learned_is_kept_and_learning_goes_on_from_the_last(fol
     for name, weight in teacher.weights.items():
         torch.testing.assert_close(weight, before[name], atol=0, rtol=0)
     checkpoint.attach(teacher, tmp_path / checkpoint.FACTORS_FILE)
-    kept, mean = (weights[frozen.LEARNED + frozen.SPECIAL] for weights in (teacher.weights, teacher.optimizer.mean))
+    kept, mean = (weights[frozen.LEARNED + SPECIAL] for weights in (teacher.weights, teacher.optimizer.mean))
     torch.testing.assert_close(kept, mean, atol=1e-3, rtol=1e-3)
-    assert not torch.equal(kept, before[frozen.LEARNED + frozen.SPECIAL])
+    assert not torch.equal(kept, before[frozen.LEARNED + SPECIAL])
 
 
 def test_factors_are_few_bits_and_lead_to_nearly_the_same_model(folder, data, tmp_path):
@@ -136,18 +138,24 @@ def test_factors_are_few_bits_and_lead_to_nearly_the_same_model(folder, data, tm
     assert (again - learned).norm() < 0.05 * learned.norm()
 
 
-def test_merged_model_reads_nearly_as_the_taught_one(folder, data, tmp_path):
+def test_shipped_model_reads_for_edits_nearly_as_the_taught_one(folder, data, tmp_path):
     teacher = Teacher(folder, 4)
     for _ in range(5):
         teacher.update(examples(data), rate=50)
     checkpoint.save(teacher, RunState(updates=5), tmp_path)
-    merge.merge(folder, tmp_path / checkpoint.FACTORS_FILE, tmp_path / "merged")
-    merged, before = network.load(tmp_path / "merged", torch.float32), network.load(folder, torch.float32)
-    assert merged.config.edits
-    with teacher.averaged():
-        taught, special = hidden(teacher.model), teacher.model.embedding.special.detach().clone()
-    assert (hidden(merged) - taught).norm() < 0.3 * (hidden(before) - taught).norm()
-    torch.testing.assert_close(merged.embedding.weight[: len(SPECIALS)].data, special, atol=1e-3, rtol=1e-3)
+    ship.main([str(folder), str(tmp_path / checkpoint.FACTORS_FILE), str(tmp_path / "shipped")])
+    shipped = openvino_runtime.load(tmp_path / "shipped", threads=1)
+    ids = np.arange(20, 90, dtype=np.int32)
+    rows = Rows(ids, np.arange(len(ids), dtype=np.int32))
+    edits, before = (shipped.forward(rows, shipped.cache(edits=kind)).logits_WV for kind in (True, False))
+    with teacher.averaged(), torch.no_grad():
+        hidden_BTD, _ = teacher.model(torch.from_numpy(ids)[None].long(), torch.arange(len(ids))[None])
+        taught = teacher.logits(hidden_BTD[0]).numpy()
+    assert np.linalg.norm(edits - taught) < 0.2 * np.linalg.norm(before - taught)
+    (step,) = provenance.steps(tmp_path / "shipped")
+    assert step.wrote == step.read["model"] | {"adapter.safetensors": step.read["factors"]["factors.safetensors"]}
+    with pytest.raises(TrainingError, match="exists already; name a new folder"):
+        ship.ship(folder, tmp_path / checkpoint.FACTORS_FILE, tmp_path / "shipped")
 
 
 def test_factors_of_another_model_are_refused(folder, tmp_path):

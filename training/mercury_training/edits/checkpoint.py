@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from mercury_engine.model.adapter import DOWN, SPECIAL
 from mercury_engine.model.export import SCALE
 from mercury_engine.model.quantize import quantize, quantize_groups
 from mercury_training.edits import frozen
@@ -73,11 +74,11 @@ def _in_few_bits(factors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The large factors in four bits, the small ones in eight, and special tokens in sixteen."""
     saved = {}
     for name, factor in factors.items():
-        if name == frozen.SPECIAL:
+        if name == SPECIAL:
             saved[name] = factor.detach().half()
             continue
         values = factor.detach().numpy()
-        pair = quantize_groups(values, lora.GROUP) if name.endswith(lora.DOWN) else quantize(values)
+        pair = quantize_groups(values, lora.GROUP) if name.endswith(DOWN) else quantize(values)
         saved[name], saved[name + SCALE] = (torch.from_numpy(np.ascontiguousarray(part)) for part in pair)
     return saved
 

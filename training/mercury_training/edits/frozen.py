@@ -19,14 +19,13 @@ from torch import Tensor, nn
 from torch import _int_mm as int8_product  # pyright: ignore[reportPrivateImportUsage]
 from torch.nn import functional
 
+from mercury_engine.model.adapter import DOWN, SPECIAL, UP
 from mercury_engine.model.network import Model
 from mercury_engine.tokens.vocabulary import SPECIALS
 from mercury_training.errors import TrainingError
-from mercury_training.train.lora import DOWN, UP
 
 LEARNING = ("query", "key", "value", "output", "down")
 """The matrices with a product beside them."""
-SPECIAL = "embedding.special"
 LEARNED = "learned/"
 """Before the names of what learns, in optimisers and states."""
 TINY = 1e-12

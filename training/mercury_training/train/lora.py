@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from mercury_engine.model.adapter import DOWN, UP
 from mercury_engine.model.export import SCALE
 from mercury_engine.model.network import Model
 from mercury_engine.model.quantize import dequantize, dequantize_groups, quantize, quantize_groups
@@ -27,8 +28,6 @@ from mercury_training.errors import TrainingError
 from mercury_training.train.processes import whole
 
 FACTORS_FILE = "factors.safetensors"
-UP, DOWN = ".up", ".down"
-"""After the name of a weight: its two factors."""
 GROUP = 32
 
 

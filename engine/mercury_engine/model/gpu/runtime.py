@@ -81,6 +81,8 @@ class GpuRuntime:
     A forward can be appended until the next one on its cache. Backends are measured at the start unless given.
     """
 
+    edits = False
+
     def __init__(
         self,
         network: Network,
@@ -114,7 +116,7 @@ class GpuRuntime:
         named = [f"{backend.products} products, {backend.attention} attention" for backend in self.backends.values()]
         return "; ".join(dict.fromkeys(named))
 
-    def cache(self) -> PageCache:
+    def cache(self, *, edits: bool = False) -> PageCache:
         return PageCache(self._pool)
 
     def pass_bytes(self, rows: int, columns: int) -> int:

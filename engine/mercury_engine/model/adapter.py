@@ -1,0 +1,76 @@
+"""What a model has learned of edits, in a file beside its weights: low-rank factors (LoRA: Hu and others, 2021), and
+vectors of special tokens. Completions are computed without them, as they were before.
+
+Shapes: O outputs and I inputs of a matrix, K the rank, S special tokens, D width.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.model.config import ModelConfig, ModelError
+from mercury_engine.model.export import ADAPTER_FILE, REMEDY, SCALE, Weights, plain, shapes
+from mercury_engine.model.stored import check_finite, stored_tensors
+from mercury_engine.tokens.vocabulary import SPECIALS
+
+UP, DOWN = ".up", ".down"
+"""After the name of a weight: its two factors."""
+SPECIAL = "embedding.special"
+
+
+class Adapter(Struct, frozen=True, eq=False):
+    """Factors by their names, and the special tokens' vectors."""
+
+    factors: Weights
+    special_SD: np.ndarray
+
+    def beside(self, sizes: Sequence[tuple[str, int]]) -> tuple[np.ndarray, np.ndarray] | None:
+        """The factors of several weights with the same input, given by name and number of outputs, as one pair, KI and
+        KO; None without any."""
+        learned = [name for name, _ in sizes if name + UP in self.factors]
+        if not learned:
+            return None
+        down_KI = np.concatenate([self.factors[name + DOWN] for name in learned])
+        up_KO = np.zeros((len(down_KI), sum(outputs for _, outputs in sizes)), np.float32)
+        row = column = 0
+        for name, outputs in sizes:
+            if name in learned:
+                up_OK = self.factors[name + UP]
+                up_KO[row : row + up_OK.shape[1], column : column + outputs] = up_OK.T
+                row += up_OK.shape[1]
+            column += outputs
+        return down_KI, up_KO
+
+
+def read_adapter(folder: Path, config: ModelConfig) -> Adapter | None:
+    """The adapter of a model, if its folder has one."""
+    path = folder / ADAPTER_FILE
+    if not path.exists():
+        return None
+    stored = {
+        name: tensor.raw if name.endswith(SCALE) else tensor.floats()
+        for name, tensor in stored_tensors(path, REMEDY).items()
+    }
+    try:
+        floats = {name: plain(stored, name) for name in stored if not name.endswith(SCALE)}
+    except (KeyError, ValueError) as error:
+        raise ModelError(f"{path}: its scales do not fit ({error}); {REMEDY}") from error
+    _check(floats, config, path)
+    return Adapter(floats, floats.pop(SPECIAL))
+
+
+def _check(floats: Weights, config: ModelConfig, path: Path) -> None:
+    expected = shapes(config)
+    vectors = floats.get(SPECIAL)
+    if not config.tied or vectors is None or vectors.shape != (len(SPECIALS), config.width):
+        raise ModelError(f"{path}: has no vectors for the special tokens of this model; {REMEDY}")
+    for name in floats.keys() - {SPECIAL}:
+        weight = name.removesuffix(UP).removesuffix(DOWN)
+        up, down = floats.get(weight + UP), floats.get(weight + DOWN)
+        is_pair = up is not None and down is not None and up.ndim == down.ndim == 2 and up.shape[1] == len(down)
+        if not is_pair or (len(up), down.shape[1]) != expected.get(weight):
+            raise ModelError(f"{path}: {name} is no factor of this model; {REMEDY}")
+    for name, values in floats.items():
+        check_finite(values, f"{path}: {name}", REMEDY)
