@@ -105,7 +105,7 @@ test-real: $(READY)
 	$(BIN)/python -m pytest -m real -rs
 
 # At the lowest priority; threads that wait for others leave the processor to them. Start it again after any stop.
-QUICKSILVER ?= runs/quicksilver
+QUICKSILVER ?= models/quicksilver/mercury_models/quicksilver
 COMMITS ?= corpus/edits
 RUN ?= runs/edits
 train-edits: $(READY)
