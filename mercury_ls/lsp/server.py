@@ -76,7 +76,7 @@ class Server(LanguageServer):
         self.session = self.wiring.session(_roots_of(params), options, self.engine_changed)
         self.session.idle.add("following the settings", self.follow_user_file)
         if self.of_mercury.get("grows") is True:
-            self.session.on_growth = self.tell_growth
+            self.session.following.on_growth = self.tell_growth
         if "editorPluginInfo" in (json_object(options) or {}):  # by which Copilot's clients introduce themselves
             self.dialect = "copilot"
         self.plugin_version = str((json_object(options) or {}).get("pluginVersion", ""))

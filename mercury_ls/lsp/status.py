@@ -64,7 +64,10 @@ async def why(ls: Server, params: PlaceParams) -> dict[str, str]:
     ls.follow_user_file()
     uri = params.text_document.uri
     offset = ls.offset(uri, params.position)
-    reasons = {"reason": await ls.started.why(uri, offset), "nextEdit": await ls.started.next_edits.why(uri, offset)}
+    reasons = {
+        "reason": await ls.started.completions.why(uri, offset),
+        "nextEdit": await ls.started.next_edits.why(uri, offset),
+    }
     return {name: one_line(text) for name, text in {**reasons, "model": _about_model(ls)}.items()}
 
 
@@ -85,7 +88,7 @@ async def why_command(ls: Server, uri: str = "", line: int = 0, character: int =
     place = (uri, ls.offset(uri, Position(line, character))) if uri else session.files.last_place()
     reason = "no document is open"
     if place:
-        reason = f"{await session.why(*place)}; next edits: {await session.next_edits.why(*place)}"
+        reason = f"{await session.completions.why(*place)}; next edits: {await session.next_edits.why(*place)}"
         if model := _about_model(ls):
             reason = f"{reason}; {model}"
     reason = one_line(reason)

@@ -235,7 +235,11 @@ async def seen_in_editor(client: Client, folder, capsys) -> list[str]:
     session.open(uri, "/project/a.py", "python", 1, text)
     async for answer in session.inline(uri, len(text), invoked=True):
         seen += [answer.silence, answer.sent, *(offer.edit.text for offer in answer.offers)]
-    seen += [await session.why(uri, len(text)), await session.next_edits.why(uri, len(text)), *session.decisions]
+    seen += [
+        await session.completions.why(uri, len(text)),
+        await session.next_edits.why(uri, len(text)),
+        *session.decisions,
+    ]
     statuses.append(link._worker.status)
     seen += [f"{status_fields(status)} {status!r}" for status in statuses]
     print_engine_status(statuses[-1])

@@ -11,8 +11,7 @@ from mercury_ls.completion.offers import Answer
 from mercury_ls.link.wire import Status
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
-from mercury_ls.session import generations, requests
-from mercury_ls.session import session as session_module
+from mercury_ls.session import completions, following, generations, requests
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
 from mercury_ls.settings.schema import Settings, SuggestSettings
@@ -93,7 +92,7 @@ class Typist:
         self.desk = desk
         self.session = Session(settings, desk, privacy, workspace, NoRecorder(), Clock())
         self.grew: list[str] = []
-        self.session.on_growth = self.grew.append
+        self.session.following.on_growth = self.grew.append
         self._asked: asyncio.Task[Answer] | None = None
 
     def open(self, drawn: str) -> None:
@@ -143,7 +142,7 @@ def desk() -> Desk:
 
 @pytest.fixture
 async def typist(desk, monkeypatch):
-    monkeypatch.setattr(session_module, "AHEAD_SECONDS", 0.0)
+    monkeypatch.setattr(following, "AHEAD_SECONDS", 0.0)
     made = Typist(desk, SuggestSettings(ahead="off"))
     yield made
     await made.session.end()
@@ -368,14 +367,14 @@ async def test_name_that_goes_or_comes_elsewhere_is_asked_for_anew(desk, typist,
 
 
 async def test_refused_suggestion_is_not_followed_ahead(desk, monkeypatch):
-    monkeypatch.setattr(session_module, "AHEAD_SECONDS", 0.01)
+    monkeypatch.setattr(following, "AHEAD_SECONDS", 0.01)
     typist = Typist(desk, SuggestSettings(multi_line="always"))
     typist.open("x = $0\n")
     asked = await typist.ask()
     desk.pens[0].write("compute(y)", final=True)
     await asyncio.wait([asked])
     typist.type("d")
-    await asyncio.wait([typist.session._following], timeout=1.0)
+    await asyncio.wait([typist.session.following.task], timeout=1.0)
     assert len(desk.pens) == 1
     await typist.session.end()
 
@@ -528,7 +527,7 @@ async def test_first_line_is_shown_once_it_stands_and_the_rest_when_taken(desk, 
 
 
 async def test_request_by_hand_waits_for_the_whole_answer_but_not_for_ever(desk, typist, monkeypatch):
-    monkeypatch.setattr(session_module, "ALTERNATIVES_SECONDS", 0.0)
+    monkeypatch.setattr(completions, "ALTERNATIVES_SECONDS", 0.0)
     typist.open("def f(items):\n    $0\n")
     asked = await typist.ask(invoked=True)
     desk.pens[0].write("total = 0\n    for it")
@@ -554,7 +553,7 @@ async def test_request_whose_text_is_typed_past_waits_for_news_alone(desk, typis
         await news(self, known, until)
 
     monkeypatch.setattr(generations.Generation, "news", noted)
-    typist.session.on_growth = None
+    typist.session.following.on_growth = None
     typist.open("def f(items):\n    $0\n")
     asked = await typist.ask()
     desk.pens[0].write("total = 0\n    for it")
@@ -568,7 +567,7 @@ async def test_request_whose_text_is_typed_past_waits_for_news_alone(desk, typis
 
 
 async def test_client_that_is_told_of_no_growth_waits_a_moment_for_the_whole_answer(desk, typist, monkeypatch):
-    typist.session.on_growth = None
+    typist.session.following.on_growth = None
     typist.open("def f(items):\n    $0\n")
     asked = await typist.ask()
     desk.pens[0].write("total = 0\n    for it")
@@ -612,7 +611,7 @@ async def test_failing_engine_takes_nothing_from_what_stands(desk, typist):
 
 
 async def test_explicit_request_shows_first_answer_and_others_when_repeated(desk, typist, monkeypatch):
-    monkeypatch.setattr(session_module, "ALTERNATIVES_SECONDS", 0.0)
+    monkeypatch.setattr(completions, "ALTERNATIVES_SECONDS", 0.0)
     typist.open("x = $0\n")
     asked = await typist.ask(invoked=True)
     desk.pens[0].write("compute(y)", final=True)
@@ -648,7 +647,7 @@ async def test_explicit_request_asks_anew_where_running_answer_failed(desk, typi
 
 
 async def test_text_after_a_suggestion_is_there_when_it_is_taken(desk, monkeypatch):
-    monkeypatch.setattr(session_module, "AHEAD_SECONDS", 0.0)
+    monkeypatch.setattr(following, "AHEAD_SECONDS", 0.0)
     typist = Typist(desk, SuggestSettings(multi_line="always"))
     typist.open("x = $0\n")
     asked = await typist.ask()
@@ -666,7 +665,7 @@ async def test_text_after_a_suggestion_is_there_when_it_is_taken(desk, monkeypat
 
 
 async def test_answers_that_cost_money_are_not_asked_ahead(monkeypatch):
-    monkeypatch.setattr(session_module, "AHEAD_SECONDS", 0.0)
+    monkeypatch.setattr(following, "AHEAD_SECONDS", 0.0)
     desk = Desk(replace(STRONG, metered=True))
     typist = Typist(desk, SuggestSettings(delay_ms=0))
     typist.open("x = $0\n")

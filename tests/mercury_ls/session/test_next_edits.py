@@ -264,7 +264,7 @@ async def test_why_tells_what_became_of_the_models_answer(rewriting, tmp_path):
 
 async def test_next_edit_model_completes_nothing_and_why_says_so(rewriting, tmp_path):
     uri = opened(rewriting, tmp_path / "here.py", "value = \n")
-    assert (await rewriting.why(uri, 8)).startswith("the model only proposes next edits; ")
+    assert (await rewriting.completions.why(uri, 8)).startswith("the model only proposes next edits; ")
     await rewriting.idle.warm()
 
 

@@ -120,9 +120,11 @@ async def test_failure_of_the_engine_is_the_reason_and_the_log_has_its_traceback
     (traceback,) = [record for record in caplog.records if record.exc_info]
     assert "the engine failed on a request of session" in traceback.message
     broken.clear()
-    assert await session.why(URI, len("x = ")) == failure, "as it was at the last request, even if it would not be now"
+    assert await session.completions.why(URI, len("x = ")) == failure, (
+        "as it was at the last request, even if it would not be now"
+    )
     assert "the model adds nothing here" in (await ask(session, "x = $0\n", invoked=True)).silence
-    assert "the model adds nothing here" in await session.why(URI, len("x = "))
+    assert "the model adds nothing here" in await session.completions.why(URI, len("x = "))
     await session.end()
 
 
@@ -269,7 +271,7 @@ async def test_text_of_a_closed_document_that_was_too_large_is_not_kept(session)
         uri = f"file:///project/large{number}.py"
         session.open(uri, f"/project/large{number}.py", "python", 1, text + str(number))
         session.change(uri, 2, [(None, f"{text}x = {number}")], "utf-16")
-        assert "larger than 1 MiB" in await session.why(uri, len(text))
+        assert "larger than 1 MiB" in await session.completions.why(uri, len(text))
         session.close(uri)
     gc.collect()
     kept, _ = tracemalloc.get_traced_memory()
