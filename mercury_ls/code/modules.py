@@ -3,21 +3,20 @@
 For Python, JavaScript and TypeScript, Go, Rust, Java and Kotlin. What cannot be determined with certainty is None.
 """
 
-import math
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from os.path import basename, dirname, join, normpath
-from typing import Any, TypeVar
 
 from msgspec import Struct
 from tree_sitter import Node, QueryCursor
 
 from mercury_ls.code import languages, scopes, traits
+from mercury_ls.code.answers import MOST_ANSWERS, Answers
 from mercury_ls.code.documents import Document, Snapshot, TriedTexts, cached
 from mercury_ls.code.importers import EXTENSIONS, IMPORTING, SOURCE_FOLDERS, Importers
 from mercury_ls.code.languages import family
@@ -25,14 +24,8 @@ from mercury_ls.code.parts import kind_of, part_of
 from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
 
-T = TypeVar("T")
-Item = TypeVar("Item")
-
-TURN_SECONDS = 0.01
 DEEPEST_IMPORT = 40
 """No list within lists of Rust has more levels."""
-MOST_ANSWERS = 20_000
-"""Of which the answer to one question is made. A rename in a project of thousands of files takes hundreds."""
 CRATE_ROOTS = ("lib.rs", "main.rs")
 STATEMENTS = {
     "python": """
@@ -108,18 +101,11 @@ class Imported(Struct, frozen=True):
     is_passed_on: bool = False
 
 
-class TurnOverError(Exception):
-    """A question has to go on in the next turn, with what it has worked out so far."""
-
-
-class Project:
+class Project(Answers):
     """The files that an edit may concern, and where their imports lead. `read` returns the text of any other file,
     `exists` tells whether there is one, `mentioning` which of them contain a name (None while not all are indexed), and
-    `importers` which of them import which, as they are by now; `tried` is as for a document.
-
-    A question is what is asked `once`, with all that is asked on the way: of an answer that takes more than `budget`
-    others, the rest is not known.
-    """
+    `importers` which of them import which, as they are by now; `tried` is as for a document, `budget` and `clock` as
+    for `Answers`."""
 
     def __init__(
         self,
@@ -132,81 +118,18 @@ class Project:
         budget: int = MOST_ANSWERS,
         clock: Callable[[], float] = time.thread_time,
     ) -> None:
+        super().__init__(budget, clock)
         self._known: dict[str, Snapshot | None] = {snapshot.path: snapshot for snapshot in snapshots}
         self.near = tuple(self._known)
         self._read, self._exists, self._mentioning = read, exists, mentioning
         self._importers = importers
         self._tried = tried
-        self._said: dict[Hashable, Any] = {}
-        self._followed: dict[Hashable, tuple[int, Any]] = {}
-        self._budget, self._clock = budget, clock
-        self._asked: list[Hashable] = []
-        self._question: Hashable = None
-        self._left = budget
-        self._turn_ends, self._latest_end = math.inf, -math.inf
 
     def with_files(self, snapshots: Iterable[Snapshot]) -> "Project":
         return Project(
             *(snapshots, self._read, self._exists, self._mentioning, self._importers, self._tried),
             *(self._budget, self._clock),
         )
-
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Computed for the first file that asks, then cached."""
-        if key in self._said:
-            return self._said[key]
-        return self._work_out(key, make, lambda answer: self._said.update({key: answer}))
-
-    def followed(
-        self, key: Hashable, steps: int, make: Callable[[], T], unknown: T, is_known: Callable[[T], bool]
-    ) -> T:
-        """The same for a question that follows at most so many steps. One whose answer is not known is asked again only
-        with more of them; without any, or at the end of the budget, nothing is known."""
-        before = self._followed.get(key)
-        if before is not None and (before[0] >= steps or is_known(before[1])):
-            return before[1]
-        if steps <= 0 or (self._asked and self._left <= 0):
-            return unknown
-        return self._work_out(key, make, lambda answer: self._followed.update({key: (steps, answer)}))
-
-    def _work_out(self, key: Hashable, make: Callable[[], T], keep: Callable[[T], None]) -> T:
-        if not self._asked and key != self._question:
-            self._question, self._left = key, self._budget
-        self._asked.append(key)
-        self._left -= 1
-        try:
-            answer = make()
-        finally:
-            self._asked.pop()
-        if self._left > 0 or not self._asked:
-            keep(answer)
-        if self._clock() > self._turn_ends:
-            raise TurnOverError
-        return answer
-
-    def each(self, key: Hashable, items: Sequence[Item], ask: Callable[[Item], T]) -> Sequence[T]:
-        """The answers for these items: each turn goes on where the last one ended."""
-        answers: list[T] = self._said.setdefault(("each", key), [])
-        for item in items[len(answers) :]:
-            answers.append(ask(item))
-            if self._clock() > self._turn_ends:
-                raise TurnOverError
-        return answers
-
-    def in_turns(self, ask: Callable[[], T]) -> Generator[None, None, T]:
-        """The answer to something that may take long, in turns of a few milliseconds: it is asked again after each of
-        them, and finds what it has worked out before. Many short questions in a row share a turn."""
-        while True:
-            if self._clock() > self._latest_end:
-                yield
-                self._latest_end = self._clock() + TURN_SECONDS
-            self._turn_ends = self._latest_end
-            try:
-                return ask()
-            except TurnOverError:
-                pass
-            finally:
-                self._turn_ends = math.inf
 
     def exists(self, path: str) -> bool:
         return self._known.get(path) is not None or self.once(("exists", path), lambda: self._exists(path))

@@ -7,7 +7,7 @@ What gives a name its type, and what an expression is made of, one query per lan
 grammar names no fields, `code/parts.py` knows which child is which. `symbol.py` says what a renamed name was, and finds
 names that look alike where no declaration of it is known.
 
-A chain of names, imports and bases is followed for twelve steps. `Project` in `code/modules.py` remembers each answer,
-interrupts a question every 10 ms to ask it again where it was, and ends it after 20,000 answers. Files that import
-nothing from where a definition may be seen are not parsed: `code/importers.py` knows by the words of import statements.
+A chain of names, imports and bases is followed for twelve steps. `code/answers.py` remembers each answer, interrupts a
+question every 10 ms to ask it again where it was, and ends it after 20,000 answers. Files that import nothing from
+where a definition may be seen are not parsed: `code/importers.py` knows by the words of import statements.
 """

@@ -2,10 +2,11 @@
 
 from itertools import count
 
+from mercury_ls.code.answers import TURN_SECONDS
 from mercury_ls.code.documents import Document
 from mercury_ls.code.index.definitions import definitions
 from mercury_ls.code.index.types import Type, members
-from mercury_ls.code.modules import TURN_SECONDS, Project
+from mercury_ls.code.modules import Project
 from tests.counted import calls
 
 LAYERS, WIDTH = 9, 6
