@@ -97,6 +97,20 @@ class Kinship(Struct, dict=True):
     def may_derive(self, file: Snapshot, around: Node) -> bool:
         return (definition := Declaration.of(file, around)) is not None and self.of(definition) is not OTHER
 
+    def overrides(self, file: Snapshot, node: Node) -> bool:
+        """Whether a type that derives from the owner declares it there, with the same parameters."""
+        own = symbols.owner_of(node) if scopes.declares(node) else None
+        return own is not None and self.is_derived(file, own) and self.is_same_overload(file, node)
+
+    def is_same_overload(self, file: Snapshot, node: Node) -> bool:
+        """Whether it is the same overload: a method with other parameters is another one, and in Java a field none."""
+        language = family(file.path)
+        if language not in traits.OVERLOADING & traits.CLASSES or self.declared is None:
+            return True
+        parameters = symbols.nameless_parameters(node)
+        is_overriding = parameters is not None or language in traits.OVERRIDING_FIELDS
+        return is_overriding and symbols.nameless_parameters(self.declared) == parameters
+
     def is_of(self, file: Snapshot, around: Node) -> bool:
         """Whether a type, or what declares methods of one, is the owner and no other of its name."""
         if type_name(around) != type_name(self.owner):

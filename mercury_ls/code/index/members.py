@@ -103,21 +103,9 @@ def _is_imported(kin: Kinship, file: Snapshot, offset: int) -> bool:
     return False
 
 
-def overrides(kin: Kinship, file: Snapshot, node: Node) -> bool:
-    """Whether it is the same overload: a method with other parameters is another one, and in Java a field none."""
-    language = family(file.path)
-    if language not in traits.OVERLOADING & traits.CLASSES or kin.declared is None:
-        return True
-    parameters = symbols.nameless_parameters(node)
-    is_overriding = parameters is not None or language in traits.OVERRIDING_FIELDS
-    return is_overriding and symbols.nameless_parameters(kin.declared) == parameters
-
-
 def _of_declaration(kin: Kinship, file: Snapshot, node: Node, own: Node) -> Judgement:
     """Of the name of a member where a type declares it: it may override or implement the other."""
-    if kin.is_of(file, own):
-        return SAME
-    if kin.is_derived(file, own) and overrides(kin, file, node):
+    if kin.is_of(file, own) or kin.overrides(file, node):
         return SAME
     if type_name(own) == type_name(kin.owner):
         return OTHER

@@ -3,10 +3,11 @@
 from msgspec import Struct
 from tree_sitter import Node
 
-from mercury_ls.code import scopes, symbols
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code import scopes, symbols, traits
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.index import facts
-from mercury_ls.code.index.definitions import declaring_type
+from mercury_ls.code.index.definitions import Declaration, declaring_type
+from mercury_ls.code.languages import family
 from mercury_ls.code.parts import kind_of, part_of
 from mercury_ls.code.scopes import Binding
 from mercury_ls.code.symbols import last_name, text_of
@@ -59,6 +60,27 @@ class Symbol(Struct, frozen=True):
             return not _is_of_another_self(self.node, node)
         return symbols.is_qualified(node) or scopes.local_at(snapshot, offset, (name,)) is None
 
+    def is_named_by_namespace(self, node: Node) -> bool:
+        """Whether a name of its file is `a::load`, where `a` is the module within the file that declares it."""
+        space = symbols.namespace_of(self.node) if self.node is not None else ""
+        return bool(space) and symbols.qualifier_of(node) == space
+
+    def runs_after(self, snapshot: Snapshot, node: Node) -> bool:
+        """Whether Python reads a name before the declaration has run: the second `str` of `str = str` is another."""
+        if self.path != snapshot.path or family(self.path) != "python":
+            return False
+        statement = self.node and self.node.parent
+        if statement is None or scopes.declares(node):
+            return False
+        return node.start_byte < statement.end_byte and innermost(node.parent, scopes.FUNCTIONS) is None
+
+    def may_be(self, definition: Declaration) -> bool:
+        """Whether it is declared where its file may declare it, which may do so several times."""
+        file, name = definition.file, definition.name
+        if file.path != self.path or symbols.owner_of(name) is not None or scopes.binding(file, name) is not None:
+            return False
+        return self.node is not None and symbols.namespace_of(name) == symbols.namespace_of(self.node)
+
     def declarations(self, name: str, home: Snapshot) -> list[Node]:
         """What the file declares by this name in the same function or type."""
         owner = self.owner if self.local is None else None
@@ -89,6 +111,15 @@ def symbol_at(before: str, after: str, home: Snapshot, offset: int) -> Symbol:
         function=last_name(function_of_parameter(node)) if local and scopes.in_parameters(home, offset) else "",
         module_level=declared and not local and owner is None and not scopes.is_member(node),
     )
+
+
+@cached
+def has_overloads(home: Snapshot, symbol: Symbol) -> bool:
+    """Whether several functions of the file have its name, or the class that it is has several constructors."""
+    if symbol.node is None or symbol.node.parent is None or family(home.path) not in traits.OVERLOADING:
+        return False
+    is_several = len(symbol.declarations(text_of(symbol.node), home)) > 1
+    return is_several or symbols.has_several_constructors(symbol.node.parent)
 
 
 def _is_of_another_self(member: Node, node: Node) -> bool:

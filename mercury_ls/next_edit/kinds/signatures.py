@@ -775,10 +775,11 @@ def _unread(uses: Uses) -> Iterator[int]:
     """Where a file hands the function on as a value or under another name, or calls it in a way that is not read."""
     for name in (uses.name, *uses.other_names):
         yield from _handed_on(uses, name)
-    made_of_self = CLASS_OF_SELF.finditer(uses.snapshot.text) if uses.name in CONSTRUCTORS else ()
+    kin, file = uses.kin, uses.snapshot
+    made_of_self = CLASS_OF_SELF.finditer(file.text) if uses.name in CONSTRUCTORS else ()
     for match in made_of_self:
-        around = symbols.enclosing(scopes.node_at(uses.snapshot, match.start()))
-        if around is not None and (around == uses.symbol.owner or uses.is_derived(around)):
+        around = symbols.enclosing(scopes.node_at(file, match.start()))
+        if around is not None and kin is not None and (around == kin.owner or kin.is_derived(file, around)):
             yield match.start()
     for imported in uses.importing:
         if imported.is_passed_on and imported.name == uses.name != imported.alias:

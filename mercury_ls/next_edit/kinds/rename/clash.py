@@ -100,10 +100,9 @@ def _taken_below(rule: Rename, home: Snapshot, project: Project, accepted: Seque
         file = home if path == home.path else project.file(path)
         if file is None or not facts.classes(file):
             continue
-        uses = uses_in_family(rule.before, rule.after, symbol, home, file, project)
+        kin = uses_in_family(rule.before, rule.after, symbol, home, file, project).kin
         for at, node in _had_before(rule, file, accepted):
-            own = symbols.owner_of(node) if scopes.declares(node) else None
-            if own is not None and uses.is_derived(own) and uses.overrides(node):
+            if kin is not None and kin.overrides(file, node):
                 yield file, at
 
 

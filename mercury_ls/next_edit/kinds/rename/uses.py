@@ -17,8 +17,8 @@ from mercury_ls.code.index import definitions, facts
 from mercury_ls.code.index.definitions import Declaration, Meaning, Renamed
 from mercury_ls.code.index.judgement import OTHER, SAME, UNKNOWN, Judgement
 from mercury_ls.code.index.kinship import Kinship
-from mercury_ls.code.index.members import member_at, overrides
-from mercury_ls.code.index.symbol import Symbol, function_of_parameter, symbol_at
+from mercury_ls.code.index.members import member_at
+from mercury_ls.code.index.symbol import Symbol, function_of_parameter, has_overloads, symbol_at
 from mercury_ls.code.index.types import PATH, ancestors, generic, of_receivers, types_of
 from mercury_ls.code.modules import Imported, Project, family, in_import
 from mercury_ls.code.parts import is_part, kind_of, part_of
@@ -105,10 +105,6 @@ class Uses(Struct, dict=True):
         return (self.is_home or knows_imports(self.snapshot)) and self.snapshot.text.count(self.name) <= scopes.MOST
 
     @cached_property
-    def imports(self) -> tuple[Imported, ...]:
-        return self.project.imports(self.snapshot)
-
-    @cached_property
     def function(self) -> "Uses | None":
         """The uses of the function whose parameter it is."""
         named = self.symbol.node and function_of_parameter(self.symbol.node)
@@ -126,19 +122,9 @@ class Uses(Struct, dict=True):
             is_here = self.symbol.is_same_local(self.name, self.snapshot, self.offset_of(node))
             return is_here and not self._is_another_function(node)
         last = symbols.name_of_callee(symbols.function_of_keyword(node))
-        if self.function is None or last is None or text_of(last) != self.function.name or self._has_overloads:
+        if self.function is None or last is None or text_of(last) != self.function.name:
             return False
-        at = self.snapshot.offset_of_byte(last.start_byte)
-        return self.function.is_certain(at)
-
-    @cached_property
-    def _has_overloads(self) -> bool:
-        """Whether several functions have the name of that whose parameter it is, or the class several constructors."""
-        symbol = self.function.symbol if self.function is not None else Symbol()
-        if symbol.node is None or symbol.node.parent is None or family(self.home.path) not in traits.OVERLOADING:
-            return False
-        is_several = len(symbol.declarations(text_of(symbol.node), self.home)) > 1
-        return is_several or symbols.has_several_constructors(symbol.node.parent)
+        return not has_overloads(self.home, self.function.symbol) and self.function.is_certain(self.offset_of(last))
 
     def _is_another_function(self, node: Node) -> bool:
         """Whether a call of Kotlin is not of the local, which is no function."""
@@ -187,28 +173,21 @@ class Uses(Struct, dict=True):
             return self._is_same_path(node, offset)
         if in_import(node):
             return self.is_home and scopes.declares(node) and scopes.binding(self.snapshot, node) is None
-        if self.taken_at is not None or self._comes_before(node):
+        if self.taken_at is not None or self.symbol.runs_after(self.snapshot, node):
             return False
         return self._is_called(self.name, offset)
 
     def _is_same_path(self, node: Node, offset: int) -> bool:
-        """Whether what stands before the name is the home, or a module within it."""
-        if self.is_home and self._is_in_the_same_file(node):
+        """Whether what stands before the name is the home, or a module that has the name from it."""
+        if self.is_home and self.symbol.is_named_by_namespace(node):
             return symbols.is_in_path(node)
-        if family(self.snapshot.path) == "rust" and scopes.is_member(node):
+        is_rust = family(self.snapshot.path) == "rust"
+        if is_rust and scopes.is_member(node):
             return False
         module = symbols.qualifier_node(node)
         path = symbols.path_before(node) or (_path_in_file(text_of(module), node) if module is not None else "")
-        return bool(path) and self._has(path, self.name, offset)
-
-    def _comes_before(self, node: Node) -> bool:
-        """Whether Python reads it before the declaration has run: the second `str` of `str = str` is another."""
-        if not self.is_home or family(self.snapshot.path) != "python":
-            return False
-        statement = self.symbol.node and self.symbol.node.parent
-        if statement is None or scopes.declares(node):
-            return False
-        return node.start_byte < statement.end_byte and innermost(node.parent, scopes.FUNCTIONS) is None
+        mark = "::" if is_rust else "."
+        return PATH.fullmatch(path) is not None and self._is_called(f"{path}{mark}{self.name}", offset)
 
     @cached_property
     def taken_at(self) -> int | None:
@@ -216,7 +195,7 @@ class Uses(Struct, dict=True):
         if self.is_home or not self.new_name:
             return None
         bringing = self._importing(self.new_name)
-        for imported in self.imports:
+        for imported in self.project.imports(self.snapshot):
             if imported.alias == self.new_name and (imported not in bringing or self._is_beside_old_name(imported)):
                 return imported.start
         nodes = chain.from_iterable(definitions.declared(self.snapshot, self.new_name).values())
@@ -237,11 +216,6 @@ class Uses(Struct, dict=True):
     def _imported_as_is(self) -> frozenset[int]:
         """Where import statements name it without an alias."""
         return frozenset(imported.start for imported in self.importing if imported.alias == self.name)
-
-    def _is_in_the_same_file(self, node: Node) -> bool:
-        """`a::load` where `a` is a module within the file that holds the declaration."""
-        space = symbols.namespace_of(self.symbol.node) if self.symbol.node is not None else ""
-        return bool(space) and symbols.qualifier_of(node) == space
 
     @cached_property
     def import_sites(self) -> frozenset[int]:
@@ -266,7 +240,7 @@ class Uses(Struct, dict=True):
 
     def _importing(self, name: str) -> list[Imported]:
         """The imports that bring what the home calls so."""
-        matching = [imported for imported in self.imports if imported.name in (name, "*")]
+        matching = [imported for imported in self.project.imports(self.snapshot) if imported.name in (name, "*")]
 
         def has_it(module: str) -> bool:
             return self._is_all(definitions.in_module(self.project, self.snapshot, module, name, self._renamed))
@@ -296,15 +270,8 @@ class Uses(Struct, dict=True):
     def _is_it(self, definition: Declaration) -> bool:
         told = self.project.once(("it", self.symbol, self.home), dict[Declaration, bool])
         if definition not in told:
-            told[definition] = self._may_be_it(definition)
+            told[definition] = self.symbol.may_be(definition)
         return told[definition]
-
-    def _may_be_it(self, definition: Declaration) -> bool:
-        """Whether it is declared where the home may declare it, which may do so several times."""
-        file, name, own = definition.file, definition.name, self.symbol.node
-        if file.path != self.home.path or symbols.owner_of(name) is not None or scopes.binding(file, name) is not None:
-            return False
-        return own is not None and symbols.namespace_of(name) == symbols.namespace_of(own)
 
     def _is_called(self, alias: str, offset: int) -> bool:
         """Whether `alias` in this file refers to it."""
@@ -322,11 +289,6 @@ class Uses(Struct, dict=True):
         names = {text_of(kind.definition.name) if kind.definition else generic(kind.text)[0] for kind in types}
         return names == {symbols.type_name(extended)}
 
-    def _has(self, path: str, name: str, offset: int) -> bool:
-        """Whether a dotted path is a module that is the home, or has the name from it."""
-        mark = "::" if family(self.snapshot.path) == "rust" else "."
-        return PATH.fullmatch(path) is not None and self._is_all(self._meaning(f"{path}{mark}{name}", offset))
-
     # Members
 
     @cached_property
@@ -334,12 +296,6 @@ class Uses(Struct, dict=True):
         """The types that have the member."""
         owner = self.symbol.owner
         return Kinship(self.name, owner, self.home, self.project, self.symbol.node) if owner is not None else None
-
-    def overrides(self, node: Node) -> bool:
-        return self.kin is not None and overrides(self.kin, self.snapshot, node)
-
-    def is_derived(self, around: Node) -> bool:
-        return self.kin is not None and self.kin.is_derived(self.snapshot, around)
 
     def offset_of(self, node: Node) -> int:
         return self.snapshot.offset_of_byte(node.start_byte)
@@ -360,10 +316,10 @@ def _overridden(
     name: str, new_name: str, symbol: Symbol, home: Snapshot, project: Project
 ) -> tuple[Symbol, Snapshot] | None:
     """The declaration that the symbol overrides, of the class highest up, and its file."""
-    highest = None
+    highest, kin = None, Uses(name, new_name, symbol, home, home, project).kin
     for base in ancestors(project, Declaration.of(home, symbol.owner)):
         for member in islice(definitions.own_members(project, base, name), 1):
-            if Uses(name, new_name, symbol, home, member.file, project).overrides(member.name):
+            if kin is not None and kin.is_same_overload(member.file, member.name):
                 highest = symbol_at(name, new_name, member.file, member.offset), member.file
     return highest
 
