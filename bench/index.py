@@ -52,7 +52,7 @@ async def _measured(project: Path, files: int, renames: int, draw: random.Random
     while session.files.workspace.step(session.clock()):
         pass
     seconds, memory = time.process_time() - began, _memory() - before
-    print(f"{len(session.files.workspace)} files read in {seconds:.1f} s of the processor, {memory:.0f} MB")
+    print(f"{len(session.files.workspace.index.files)} files read in {seconds:.1f} s of the processor, {memory:.0f} MB")
     asked: list[tuple[float, bool]] = []
     for path, at in _definitions(project, draw):
         if len(asked) == renames:
@@ -63,7 +63,7 @@ async def _measured(project: Path, files: int, renames: int, draw: random.Random
     print("questions: " + ", ".join(f"p{share} {_percentile(taken, share):.0f} ms" for share in PERCENTILES))
     offered = sum(is_offer for _, is_offer in asked)
     print(f"{offered} of {len(asked)} renames offered something; {_memory() - before:.0f} MB after them")
-    figures = {"files": len(session.files.workspace), "seconds": seconds, "memory_mb": memory, "ms": taken}
+    figures = {"files": len(session.files.workspace.index.files), "seconds": seconds, "memory_mb": memory, "ms": taken}
     print(json.dumps({"machine": machine(), **figures}))
     await session.end()
 

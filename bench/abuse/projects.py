@@ -292,7 +292,7 @@ def measured(project: Made) -> Measured:
 def _indexed(root: Path, outcome: Measured) -> Workspace:
     workspace = Workspace([root], Privacy(PrivacySettings(), [root]), ContextSettings())
     outcome.step_s = max(_lasting(iter(lambda: workspace.step(0.0), False)))
-    outcome.unread = len(workspace.unread)
+    outcome.unread = len(workspace.index.unread)
     return workspace
 
 
@@ -329,7 +329,7 @@ async def _asked(root: Path, project: Made, workspace: Workspace, outcome: Measu
         project=Project(
             read=workspace.text,
             exists=workspace.exists,
-            mentioning=lambda name, near: workspace.mentioning([frozenset({name})], near),
+            mentioning=lambda name, near: workspace.index.mentioning([frozenset({name})], near),
             importers=lambda: workspace.importers,
             tried=workspace.tried,
         ),

@@ -42,7 +42,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
 
 def _unread(session: Session) -> list[str]:
     """The files that the index lacks, since they could not be read to their end."""
-    return [f"{path} is not in the index: {reason}" for path, reason in session.files.workspace.unread.items()]
+    return [f"{path} is not in the index: {reason}" for path, reason in session.files.workspace.index.unread.items()]
 
 
 def status_command(ls: Server) -> dict[str, Any]:

@@ -145,7 +145,7 @@ class NextQuestions:
     def _where(self, name: str, near: str) -> list[str] | None:
         """The files in which a name occurs, if all are known."""
         workspace = self._files.workspace
-        return None if workspace.gap() else workspace.mentioning([frozenset({name})], near)
+        return None if workspace.gap() else workspace.index.mentioning([frozenset({name})], near)
 
     def _importers(self) -> Importers:
         """Which files import which, with what is written in open ones."""
@@ -209,7 +209,7 @@ class NextQuestions:
         return [path for path in closed if path in seeing]
 
     def _closed_mentioning(self, symbols: Sequence[Sought], near: str) -> list[str]:
-        mentioning, names = self._files.workspace.mentioning, [symbol.names for symbol in symbols]
+        mentioning, names = self._files.workspace.index.mentioning, [symbol.names for symbol in symbols]
         importing = [symbol.names | {_module(symbol.path)} for symbol in symbols]
         open_paths = {document.path for document in self._files.documents.values()}
         paths = dict.fromkeys((*mentioning(importing, near), *mentioning(names, near)))
@@ -224,7 +224,7 @@ class NextQuestions:
     def _quoting(self, messages: Sequence[Sought], near: Snapshot) -> Iterator[Snapshot]:
         """Closed files in any language that may quote one of these messages: tests, documentation."""
         open_paths = {document.path for document in self._files.documents.values()}
-        paths = self._files.workspace.quoting([message.names for message in messages], near.path)
+        paths = self._files.workspace.index.quoting([message.names for message in messages], near.path)
         closed = [path for path in paths if path not in open_paths][:MOST_QUOTING]
         for path, text in zip(closed, map(self._files.workspace.text, closed), strict=True):
             if text:
@@ -261,7 +261,7 @@ class NextQuestions:
     def _left_undecoded(self, symbols: Sequence[Sought], near: Snapshot) -> str:
         """Closed files are read as UTF-8 alone; an open one is as its editor has read it."""
         open_paths = {document.path for document in self._files.documents.values()}
-        paths = self._files.workspace.undecoded((symbol.names for symbol in symbols), near.path)
+        paths = self._files.workspace.index.undecoded((symbol.names for symbol in symbols), near.path)
         names = [path_from(near, path) for path in paths if path not in open_paths]
         is_not = "is not" if len(names) == 1 else "are not"
         listed = listed_places(names)

@@ -9,7 +9,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from mercury_ls.code.files import read_small
-from mercury_ls.project import workspace
+from mercury_ls.project import index, workspace
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.unended import HANGING_SECONDS, Unended
 from mercury_ls.project.workspace import Workspace
@@ -28,7 +28,7 @@ class Tree:
         privacy = Privacy(PrivacySettings(), paths)
         self.spent = 0.0
         self.notes = Unended(folder.parent / f"{folder.name}-notes")
-        self.index = Workspace(
+        self.workspace = Workspace(
             paths, privacy, ContextSettings(**settings), self.read, self.notes, clock=lambda: self.spent
         )
 
@@ -38,7 +38,7 @@ class Tree:
         return read_small(path, limit)
 
     def settle(self, most: int = 10_000) -> "Tree":
-        steps = sum(1 for _ in iter(lambda: self.index.step(self.now), False))
+        steps = sum(1 for _ in iter(lambda: self.workspace.step(self.now), False))
         assert steps < most
         return self
 
@@ -47,7 +47,7 @@ class Tree:
 
     def found(self, *names: str, near: str = "here.py") -> list[str]:
         """Where the names are defined, `file: first line` of the snippet."""
-        snippets = self.index.definitions(names, self.path(near))
+        snippets = self.workspace.definitions(names, self.path(near))
         return [f"{Path(s.path).relative_to(self.folder).as_posix()}: {s.text.splitlines()[0]}" for s in snippets]
 
 
@@ -71,7 +71,7 @@ def put(tmp_path):
 def test_definitions_are_found_by_name(put):
     tree = Tree(put({"a.py": "def one(x):\n    return x\n", "b/c.py": "class Two:\n    three = 3\n"})).settle()
     assert tree.found("one", "Two", "none") == ["a.py: def one(x):", "b/c.py: class Two:"]
-    assert len(tree.index) == 2
+    assert len(tree.workspace.index.files) == 2
 
 
 def test_snippet_is_a_signature_and_a_few_lines(put):
@@ -79,23 +79,23 @@ def test_snippet_is_a_signature_and_a_few_lines(put):
     tree = Tree(
         put({"a.py": f"class A:\n    def long(self):\n{body}\n    def short(self):\n        return 1\n"})
     ).settle()
-    long, short = tree.index.definitions(["long", "short"], "")
+    long, short = tree.workspace.definitions(["long", "short"], "")
     assert long.text == "def long(self):\n" + "".join(f"    line{n}\n" for n in range(4)).rstrip("\n")
     assert short.text == "def short(self):\n    return 1"
 
 
 def test_snippet_is_never_huge(put):
     tree = Tree(put({"a.py": f"def f():\n    return '{'x' * 1500}'\n"})).settle()
-    assert [len(snippet.text) for snippet in tree.index.definitions(["f"], "")] == [len("def f():")]
+    assert [len(snippet.text) for snippet in tree.workspace.definitions(["f"], "")] == [len("def f():")]
 
 
 def test_steps_do_little_each(put):
     tree = Tree(put({f"m{n}.py": f"def f{n}(): pass\n" for n in range(40)}))
-    while tree.index.step(0.0):
+    while tree.workspace.step(0.0):
         before = len(tree.opened)
-        tree.index.step(0.0)
+        tree.workspace.step(0.0)
         assert len(tree.opened) - before <= 1
-    assert len(tree.index) == 40
+    assert len(tree.workspace.index.files) == 40
 
 
 def test_several_roots_are_one_workspace(put):
@@ -126,7 +126,7 @@ def test_hidden_files_are_never_opened(put):
         }
     )
     tree = Tree(folder).settle()
-    tree.index.changed([tree.path(name) for name in ("made.py", "secrets.py", ".ssh/a.py", "private/p.py")])
+    tree.workspace.changed([tree.path(name) for name in ("made.py", "secrets.py", ".ssh/a.py", "private/p.py")])
     tree.settle()
     assert sorted(tree.opened) == ["a/keep_x.py", "fine.py"]
 
@@ -151,7 +151,7 @@ def test_foreign_source_is_not_read(put):
     )
     tree = Tree(folder).settle()
     assert tree.opened == []
-    tree.index.changed([tree.path("node_modules/x/a.js"), tree.path(".venv/a.py"), tree.path("large.py")])
+    tree.workspace.changed([tree.path("node_modules/x/a.js"), tree.path(".venv/a.py"), tree.path("large.py")])
     assert tree.settle().opened == []
 
 
@@ -176,9 +176,9 @@ def test_last_changed_files_are_kept(put):
     tree = Tree(put({name: f"def f{n}(): pass\n" for n, name in enumerate(names)}), max_files=3).settle()
     assert tree.opened == ["m5.py", "m4.py", "m3.py"]
     put({"m0.py": "def zero(): pass\n"})
-    tree.index.changed([tree.path("m0.py")])
+    tree.workspace.changed([tree.path("m0.py")])
     tree.settle()
-    assert len(tree.index) == 3
+    assert len(tree.workspace.index.files) == 3
     assert tree.found("zero", "f3", "f5") == ["m0.py: def zero(): pass", "m5.py: def f5(): pass"]
 
 
@@ -186,17 +186,17 @@ def test_importing_files_are_known_as_they_come_and_go(put):
     tree = Tree(put({"pkg/a.py": "from . import b\n", "c.py": "x = 1\n", "d.py": "# @generated\nimport c\n"}))
 
     def check(*expected: str) -> None:
-        seeing = tree.settle().index.importers.seeing(tree.path("pkg/b.py"))
+        seeing = tree.settle().workspace.importers.seeing(tree.path("pkg/b.py"))
         assert {Path(path).name for path in seeing} == {"b.py", *expected}
 
     check()
     put({"pkg/b.py": "class B: ...\n"})
-    tree.index.changed([tree.path("pkg/b.py")])
+    tree.workspace.changed([tree.path("pkg/b.py")])
     check("a.py")
     put({"c.py": "import pkg.a\n"})
-    tree.index.changed([tree.path("c.py")])
+    tree.workspace.changed([tree.path("c.py")])
     check("a.py", "c.py", "d.py")
-    tree.index.removed([tree.path("c.py")])
+    tree.workspace.removed([tree.path("c.py")])
     check("a.py")
 
 
@@ -204,13 +204,13 @@ def test_index_is_empty_where_none_is_wanted(put):
     folder = put({"a.py": "def f(): pass\n"})
     for settings in ({"workspace_definitions": False}, {"max_files": 0}):
         tree = Tree(folder, **settings)
-        tree.index.changed([tree.path("a.py")])
-        assert tree.index.step(0.0) is False
+        tree.workspace.changed([tree.path("a.py")])
+        assert tree.workspace.step(0.0) is False
         assert tree.found("f") == []
 
 
 def test_text_kept_is_bounded(put, monkeypatch):
-    monkeypatch.setattr(workspace, "LARGEST_INDEX", 60)
+    monkeypatch.setattr(index, "LARGEST_INDEX", 60)
     tree = Tree(put({f"m{n}.py": f"def f{n}(): return 10000\n" for n in range(9)})).settle()
     assert tree.found("f8", "f7", "f6", "f0") == ["m8.py: def f8(): return 10000", "m7.py: def f7(): return 10000"]
 
@@ -220,7 +220,7 @@ def test_changed_files_are_read_next(put):
     tree = Tree(folder).settle()
     put({"m3.py": "def new(): pass\n", "fresh/n.py": "def more(): pass\n"})
     assert tree.found("f3") == []
-    tree.index.changed([tree.path("fresh/n.py")])
+    tree.workspace.changed([tree.path("fresh/n.py")])
     tree.settle()
     assert tree.opened[5:] == ["m3.py", "fresh/n.py"]
     assert tree.found("f3", "new", "more") == ["m3.py: def new(): pass", "fresh/n.py: def more(): pass"]
@@ -228,36 +228,36 @@ def test_changed_files_are_read_next(put):
 
 def test_removed_files_and_folders_are_forgotten(put):
     tree = Tree(put({"a/x.py": "def f(): pass\n", "a/b/y.py": "def g(): pass\n", "z.py": "def h(): pass\n"})).settle()
-    tree.index.removed([tree.path("a"), tree.path("z.py"), tree.path("unknown.py")])
+    tree.workspace.removed([tree.path("a"), tree.path("z.py"), tree.path("unknown.py")])
     assert tree.found("f", "g", "h") == []
-    assert len(tree.index) == 0
+    assert len(tree.workspace.index.files) == 0
 
 
 def test_files_that_vanish_unannounced_are_not_shown(put):
     tree = Tree(put({"a.py": "def f(): pass\n"})).settle()
     (tree.folder / "a.py").unlink()
     assert tree.found("f") == []
-    assert len(tree.settle().index) == 0
+    assert len(tree.settle().workspace.index.files) == 0
 
 
 def test_file_hidden_later_is_not_shown(put):
     tree = Tree(put({"a.py": "def f(): pass\n", "b.py": "def g(): pass\n"})).settle()
     (tree.folder / ".gitignore").write_text("a.py\n")
     assert tree.found("f", "g") == ["b.py: def g(): pass"]
-    assert len(tree.settle().index) == 1
+    assert len(tree.settle().workspace.index.files) == 1
 
 
 def test_file_that_is_no_longer_hidden_is_found(put):
     tree = Tree(put({".gitignore": "a.py\n", "a.py": "def f(): pass\n"})).settle()
     (tree.folder / ".gitignore").write_text("")
-    tree.index.changed([tree.path(".gitignore")])
+    tree.workspace.changed([tree.path(".gitignore")])
     assert tree.settle().found("f") == ["a.py: def f(): pass"]
 
 
 def test_another_scan_reads_only_what_has_changed(put):
     tree = Tree(put({"a.py": "def f(): pass\n", "b.py": "def g(): pass\n"})).settle()
     put({"b.py": "def h(): pass\n", "c.py": "def i(): pass\n"})
-    assert tree.index.step(tree.now + workspace.RESCAN_SECONDS - 1) is False
+    assert tree.workspace.step(tree.now + workspace.RESCAN_SECONDS - 1) is False
     tree.now += workspace.RESCAN_SECONDS
     tree.settle()
     assert tree.opened[2:] == ["c.py", "b.py"]
@@ -271,10 +271,10 @@ def test_branch_switch_is_noticed(put, linked):
     if linked:
         put({"project/.git": f"gitdir: {folder / 'repository/.git/worktrees/project'}\n"})
     tree = Tree(folder, ("project/src",)).settle()
-    assert not tree.index.branch_switched()
+    assert not tree.workspace.branch_switched()
     put({head: "ref: refs/heads/other\n", "project/src/a.py": "def g(): pass\n"})
-    assert tree.index.branch_switched()
-    assert not tree.index.branch_switched()
+    assert tree.workspace.branch_switched()
+    assert not tree.workspace.branch_switched()
     assert tree.found("f") == []
     assert tree.settle().found("g") == ["project/src/a.py: def g(): pass"]
 
@@ -285,7 +285,7 @@ def test_whatever_a_file_of_git_holds_the_project_is_read(put, name, text):
     files = {".git": "gitdir: g"} if name.startswith("g/") else {}
     tree = Tree(put({**files, name: text, "a.py": "def f(): pass\n"})).settle()
     assert tree.found("f") == ["a.py: def f(): pass"]
-    assert not tree.index.branch_switched()
+    assert not tree.workspace.branch_switched()
 
 
 NAMES = st.sampled_from([".git", ".gitignore", ".mercuryignore", "b.py", "src/.gitignore"])
@@ -302,7 +302,7 @@ def test_bytes_of_a_project_never_break_its_index(tmp_path_factory, files):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
     tree = Tree(folder).settle()
-    tree.index.branch_switched()
+    tree.workspace.branch_switched()
     hides = any(content for name, content in files.items() if name.endswith("ignore"))
     assert hides or tree.found("a") == ["a.py: def a(): pass"]
 
@@ -335,9 +335,9 @@ def test_failed_scan_is_made_again(put, monkeypatch):
 
 def test_scan_under_way_begins_again_after_switch(put):
     tree = Tree(put({".git/HEAD": "ref: refs/heads/main\n", "a/b/x.py": "def f(): pass\n"}))
-    tree.index.step(0.0)
+    tree.workspace.step(0.0)
     put({".git/HEAD": "ref: refs/heads/other\n", "y.py": "def g(): pass\n"})
-    assert tree.index.branch_switched()
+    assert tree.workspace.branch_switched()
     assert tree.settle().found("f", "g") == ["a/b/x.py: def f(): pass", "y.py: def g(): pass"]
 
 
@@ -355,7 +355,7 @@ def test_links_that_come_into_being_are_not_followed(put):
     tree = Tree(folder, ("a",)).settle()
     (folder / "a/y.py").symlink_to(folder / "out/y.py")
     (folder / "a/deep").symlink_to(folder / "out")
-    tree.index.changed([tree.path("a/y.py"), tree.path("a/deep/y.py")])
+    tree.workspace.changed([tree.path("a/y.py"), tree.path("a/deep/y.py")])
     assert tree.settle().opened == ["a/x.py"]
 
 
@@ -363,7 +363,7 @@ def test_linked_root_is_read(put):
     folder = put({"a/x.py": "def f(): pass\n"})
     (folder / "b").symlink_to(folder / "a")
     tree = Tree(folder, ("b",)).settle()
-    tree.index.changed([tree.path("b/x.py")])
+    tree.workspace.changed([tree.path("b/x.py")])
     assert tree.settle().opened == ["b/x.py", "b/x.py"]
 
 
@@ -389,10 +389,11 @@ def test_files_of_the_same_kind_stand_around_one_the_nearest_first(put):
     names = ["here.py", "far/away/far.py", "near.py", "a/b.py", "a/c.go", "notes.md", "secret.env", "a/a.py"]
     tree = Tree(put({name: f"x = '{name}'\n" for name in names})).settle()
     around = [
-        (Path(path).relative_to(tree.folder).as_posix(), text) for path, text in tree.index.around(tree.path("here.py"))
+        (Path(path).relative_to(tree.folder).as_posix(), text)
+        for path, text in tree.workspace.around(tree.path("here.py"))
     ]
     assert around == [(name, f"x = '{name}'\n") for name in ("near.py", "a/a.py", "a/b.py", "far/away/far.py")]
-    assert list(tree.index.around(tree.path("page.html"))) == []
+    assert list(tree.workspace.around(tree.path("page.html"))) == []
 
 
 def test_definitions_of_the_file_itself_are_not_found(put):
@@ -435,28 +436,29 @@ def test_files_are_found_by_their_names_without_being_read_again(put):
     tree = Tree(folder).settle()
     tree.opened.clear()
     near = tree.path("near.py")
-    found = [os.path.relpath(path, folder) for path in tree.index.mentioning([frozenset({"load"})], near)]
+    found = [os.path.relpath(path, folder) for path in tree.workspace.index.mentioning([frozenset({"load"})], near)]
     assert found == ["a.py", os.path.join("deep", "b.py")]
-    found = tree.index.mentioning([frozenset({"load", "Rows"}), frozenset({"reload"})], near)
+    found = tree.workspace.index.mentioning([frozenset({"load", "Rows"}), frozenset({"reload"})], near)
     assert [os.path.relpath(path, folder) for path in found] == ["a.py", "c.py"]
-    assert tree.index.mentioning([], near) == []
+    assert tree.workspace.index.mentioning([], near) == []
     assert tree.opened == []
 
 
 def test_files_outside_the_index_are_counted(put, monkeypatch):
     tree = Tree(put({"a.py": "load()\n", "b.py": "load()\n"}))
-    assert tree.index.gap() == "the project is still being indexed"
-    assert tree.settle().index.gap() == ""
+    assert tree.workspace.gap() == "the project is still being indexed"
+    assert tree.settle().workspace.gap() == ""
     monkeypatch.setattr(workspace, "LARGEST_FILE", 5)
     assert (
-        Tree(put({"a.py": "load()\n", "b.py": "f()\n"})).settle().index.gap() == "1 of its files are not in the index"
+        Tree(put({"a.py": "load()\n", "b.py": "f()\n"})).settle().workspace.gap()
+        == "1 of its files are not in the index"
     )
 
 
 def test_private_key_is_in_no_definition(put):
     body = "".join(f'    "{line}\\n"\n' for line in KEY.splitlines())
     tree = Tree(put({"keys.py": f"def key():\n    return (\n{body})\n"})).settle()
-    (snippet,) = tree.index.definitions(["key"], "")
+    (snippet,) = tree.workspace.definitions(["key"], "")
     assert BEGIN in snippet.text
     assert not is_told(snippet)
 
@@ -464,14 +466,14 @@ def test_private_key_is_in_no_definition(put):
 def test_file_that_takes_too_long_is_left_out_and_named(put):
     tree = Tree(put({"slow.py": "import b\ndef f(): pass\n", "b.py": "def g(): pass\n"})).settle()
     assert tree.found("f", "g") == ["b.py: def g(): pass"]
-    assert tree.index.gap() == "1 of its files are not in the index (slow.py)"
-    assert tree.index.unread == {tree.path("slow.py"): "it takes more than 5 s"}
-    assert tree.index.text(tree.path("slow.py")) is None
+    assert tree.workspace.gap() == "1 of its files are not in the index (slow.py)"
+    assert tree.workspace.index.unread == {tree.path("slow.py"): "it takes more than 5 s"}
+    assert tree.workspace.text(tree.path("slow.py")) is None
     tree.now += workspace.RESCAN_SECONDS
     assert tree.settle().opened.count("slow.py") == 1
     put({"slow.py": ""})
-    tree.index.removed([tree.path("slow.py")])
-    assert tree.index.unread == {}
+    tree.workspace.removed([tree.path("slow.py")])
+    assert tree.workspace.index.unread == {}
 
 
 def test_file_that_ended_two_servers_is_left_out_and_named(put):
@@ -484,7 +486,7 @@ def test_file_that_ended_two_servers_is_left_out_and_named(put):
             os.utime(note, (moment, moment))
     tree = Tree(folder).settle()
     assert tree.found("f", "g") == ["b.py: def g(): pass"]
-    assert [*tree.index.unread] == [tree.path("a.py")]
+    assert [*tree.workspace.index.unread] == [tree.path("a.py")]
     assert "a.py" not in tree.opened
 
 
