@@ -110,11 +110,11 @@ class App:
     async def health(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Report health to anyone who can connect; this reveals nothing about the user or the model. Without the token,
         a client may not occupy a connection."""
-        said = {"state": self._worker.status.state, "protocol": PROTOCOL_VERSION, "version": __version__}
+        said = {"state": self._worker.board.status.state, "protocol": PROTOCOL_VERSION, "version": __version__}
         await as_json(said, headers=CLOSE if self._access else None).send(send)
 
     async def info(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await as_json(self._worker.latest).send(send)
+        await as_json(self._worker.board.latest).send(send)
 
     async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send each draft as a frame, until the last one, or until the client is gone."""
@@ -152,7 +152,7 @@ class App:
         await send({"type": "http.response.body", "body": b""})
 
     async def _send_statuses(self, send: Send) -> None:
-        async for status in self._worker.statuses():
+        async for status in self._worker.board.statuses():
             await send({"type": "http.response.body", "body": frame(status), "more_body": True})
             if status.state == "unavailable":
                 return

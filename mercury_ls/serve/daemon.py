@@ -253,7 +253,7 @@ async def serve(
             await worker.close()
             for server in servers:
                 server.should_exit = True
-    return FAILED if worker.status.state == "unavailable" else 0
+    return FAILED if worker.board.status.state == "unavailable" else 0
 
 
 def _with_face(engine: "Handler", face: "Handler", activity: "Activity") -> "Handler":
@@ -356,7 +356,7 @@ async def until_done(
 
 
 async def _until_failed(worker: "Worker", sleep: Callable[[float], Awaitable[None]]) -> None:
-    async for status in worker.statuses():
+    async for status in worker.board.statuses():
         if status.state == "unavailable":
             await sleep(LINGER_SECONDS)
             return

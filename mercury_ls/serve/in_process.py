@@ -21,7 +21,7 @@ class WorkerClient(Questioner):
 
     @property
     def status(self) -> Status:
-        return self._worker.status
+        return self._worker.board.status
 
     @property
     def latencies_ms(self) -> Sequence[float]:
@@ -57,7 +57,7 @@ class InProcessClient:
 
     async def start(self) -> None:
         self._worker = Worker(lambda report: self._engine)
-        async with aclosing(self._worker.statuses()) as statuses:
+        async with aclosing(self._worker.board.statuses()) as statuses:
             async for status in statuses:
                 self.status = status
                 if status.state != "loading":

@@ -83,26 +83,19 @@ class Worker:
         clock: Callable[[], float] = time.monotonic,
         rest_seconds: float = REST_SECONDS,
     ) -> None:
-        self.status = Status("loading")
-        """What clients were told last."""
         self.latencies_ms: deque[float] = deque(maxlen=LATENCIES)
         """Of the last answers to all clients: from the arrival of a request to its final draft."""
         self._load_engine = load_engine
         self._clock = clock
         self._rest_seconds = rest_seconds
         self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
+        self.board = StatusBoard(self._loop)
         self._work = Condition()
         self._schedule = _Schedule()
         self._warmings: OrderedDict[tuple[str, str], _Warm] = OrderedDict()
         self._warming: _Warm | None = None
-        self._asked: dict[str, float] = {}
-        """When each client asked last."""
-        self._thinned_at = float("-inf")
         self._stopping = False
         self._crashed = ""
-        self._info: EngineInfo | None = None
-        self._published: EngineInfo | None = None
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
@@ -114,16 +107,14 @@ class Worker:
         if self._stopping:
             stream.deliver(STOPPED)
             return stream
-        if self.status.state != "ready":
-            stream.deliver(Failure("unavailable", self.status.reason))
+        if self.board.status.state != "ready":
+            stream.deliver(Failure("unavailable", self.board.status.reason))
             return stream
         with self._work:
             if self._crashed:
                 stream.deliver(Failure("unavailable", self._crashed))
                 return stream
             self._drop_warm(client, request.session)
-            self._asked = {other: moment for other, moment in self._asked.items() if time - moment < CROWD_SECONDS}
-            self._asked[client] = time
             refused = self._schedule.add(stream)
             self._work.notify()
         if refused is not None:
@@ -149,13 +140,6 @@ class Worker:
                 self._drop_warm(client, session)
             self._work.notify()
 
-    async def statuses(self) -> AsyncGenerator[Status]:
-        """The current status, and each new one until the worker closes."""
-        while not self._stopping:
-            changed = self._changed
-            yield self.status
-            await changed.wait()
-
     async def close(self) -> None:
         """End every request with a `Failure`, then wait for the thread, but not for a forward that hangs."""
         with self._work:
@@ -167,13 +151,8 @@ class Worker:
             self._work.notify()
         for stream in waiting:
             stream.deliver(STOPPED)
-        self._changed.set()
+        self.board.close()
         await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
-
-    @property
-    def latest(self) -> Status:
-        """The status with what the engine says of itself now."""
-        return replace(self.status, info=self._info) if self.status.info else self.status
 
     @property
     def pending(self) -> int:
@@ -194,11 +173,6 @@ class Worker:
         if warming is not None and (warming.client, warming.question.session) == (client, session):
             warming.stale = True
 
-    def _set_status(self, status: Status) -> None:
-        self.status = status
-        self._changed.set()
-        self._changed = asyncio.Event()
-
     # Everything below runs on the engine's thread.
 
     def _run(self) -> None:
@@ -208,7 +182,7 @@ class Worker:
         except BaseException as error:
             log.critical("the engine's thread has ended", exc_info=error)
             crashed = f"the engine crashed ({_describe(error)})"
-            self._publish(Status("unavailable", crashed))
+            self.board.publish(Status("unavailable", crashed))
             with self._work:
                 self._crashed, streams = crashed, list(self._schedule)
             for stream in streams:
@@ -234,11 +208,10 @@ class Worker:
     def _loaded(self) -> Engine | None:
         try:
             engine = self._load_engine(self._report)
-            self._published = None
             self._publish_info(engine)
         except Exception as error:
             log.error("the engine could not be loaded: %s", error, exc_info=not isinstance(error, EngineError))
-            self._publish(Status("unavailable", _describe(error)))
+            self.board.publish(Status("unavailable", _describe(error)))
             return None
         return engine
 
@@ -251,31 +224,18 @@ class Worker:
             for stream in waiting:
                 self._schedule.remove(stream)
         if not self._stopping:
-            self._publish(Status("loading"))
+            self.board.publish(Status("loading"))
         for stream in waiting:
             stream.deliver(STOPPED if self._stopping else Failure("unavailable", Status("loading").reason))
 
     def _report(self, progress: float, detail: str) -> None:
-        self._publish(Status("loading", detail, progress))
+        self.board.publish(Status("loading", detail, progress))
 
     def _publish_info(self, engine: Engine) -> None:
-        """What the engine says of itself is told to all clients when its notes about what does not work as it should,
-        how much it reads or how quickly have changed."""
         info = engine.info()
-        info = replace(info, notes=(*info.notes, *self._crowd_notes()))
-        self._info = info
-        if self._published is None or _is_news(info, self._published):
-            self._published = info
-            self._publish(Status("ready", "; ".join(info.notes), info=info))
-
-    def _crowd_notes(self) -> tuple[str, ...]:
-        if self._clock() - self._thinned_at >= CROWD_SECONDS:
-            return ()
-        return (f"busy: {len(self._asked)} editors",)
-
-    def _publish(self, status: Status) -> None:
-        with suppress(RuntimeError):  # the loop has been closed
-            self._loop.call_soon_threadsafe(self._set_status, status)
+        if crowd := self._schedule.crowd(self._clock()):
+            info = replace(info, notes=(*info.notes, crowd))
+        self.board.publish_info(info)
 
     def _next(self, engine: Engine, batch: int) -> Job | None:
         """What to do next; None if there is nothing to do for long, or the worker stops."""
@@ -293,7 +253,7 @@ class Worker:
                     _, self._warming = self._warmings.popitem()
                 if self._warming is not None:
                     return partial(self._encode, self._warming)
-                if self._crowd_notes():
+                if self._schedule.crowd(self._clock()):
                     self._work.wait(CROWD_SECONDS)
                     return self._publish_info
                 if not self._work.wait(self._rest_seconds):
@@ -306,10 +266,8 @@ class Worker:
             time = self._clock()
             thinned = self._schedule.thinned(time)
             over = [stream for stream in self._schedule if stream.closed or time >= stream.deadline]
-        if thinned:
-            self._thinned_at = time
         for stream in thinned:
-            busy = Failure("busy", f"busy: {len(self._asked)} editors ask for more than this machine can answer")
+            busy = Failure("busy", f"{self._schedule.crowd(time)} ask for more than this machine can answer")
             self._end(stream, final(stream.best) if stream.started else busy)
         for stream in filterfalse(thinned.__contains__, over):
             if isinstance(stream.best, ChatReply) and stream.drafts is not None and not stream.closed:
@@ -410,6 +368,64 @@ def _is_opinion(stream: "DraftStream") -> bool:
     return isinstance(stream.request, Proposals)
 
 
+class StatusBoard:
+    """What clients are told of the engine: published on its thread, read on the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.status = Status("loading")
+        """What clients were told last."""
+        self._loop = loop
+        self._changed = asyncio.Event()
+        self._closed = False
+        self._info: EngineInfo | None = None
+        self._published: EngineInfo | None = None
+
+    @property
+    def latest(self) -> Status:
+        """The status with what the engine says of itself now."""
+        return replace(self.status, info=self._info) if self.status.info else self.status
+
+    async def statuses(self) -> AsyncGenerator[Status]:
+        """The current status, and each new one until the board is closed."""
+        while not self._closed:
+            changed = self._changed
+            yield self.status
+            await changed.wait()
+
+    def close(self) -> None:
+        self._closed = True
+        self._changed.set()
+
+    def publish(self, status: Status) -> None:
+        self._published = status.info
+        with suppress(RuntimeError):  # the loop has been closed
+            self._loop.call_soon_threadsafe(self._set, status)
+
+    def publish_info(self, info: EngineInfo) -> None:
+        """What the engine says of itself is told to all clients when its notes about what does not work as it should,
+        how much it reads or how quickly have changed."""
+        self._info = info
+        if self._published is None or _is_news(info, self._published):
+            self.publish(Status("ready", "; ".join(info.notes), info=info))
+
+    def _set(self, status: Status) -> None:
+        self.status = status
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def _is_news(info: EngineInfo, told: EngineInfo) -> bool:
+    """True if clients should decide otherwise than by what they were told."""
+    if _behaviour(info) != _behaviour(told):
+        return True
+    speeds = info.reads_per_second, told.reads_per_second
+    return min(speeds) * SLACK < max(speeds)
+
+
+def _behaviour(info: EngineInfo) -> tuple[object, ...]:
+    return info.notes, info.context_tokens, info.awaited_tokens, info.follows_typing
+
+
 class _Schedule:
     """The open requests, and which of them run next: completions before conversations, clients round robin, the newest
     request of each first, but opinions of next edits last. Where completions never end, the conversation that has
@@ -423,7 +439,9 @@ class _Schedule:
     def __init__(self) -> None:
         self._clients: OrderedDict[str, list[DraftStream]] = OrderedDict()
         self._used: dict[str, float] = {}
-        self._conversed_at = float("-inf")
+        self._asked: dict[str, float] = {}
+        """When each client asked last."""
+        self._conversed_at = self._thinned_at = float("-inf")
 
     def __len__(self) -> int:
         return sum(map(len, self._clients.values()))
@@ -433,6 +451,9 @@ class _Schedule:
 
     def add(self, stream: "DraftStream") -> "DraftStream | None":
         """The request that must go, if any: the client's oldest waiting one, or the new one if the server is full."""
+        time = stream.began
+        self._asked = {client: moment for client, moment in self._asked.items() if time - moment < CROWD_SECONDS}
+        self._asked[stream.client] = time
         if sum(not other.started for other in self) >= WAITING:
             return stream
         queue = self._clients.setdefault(stream.client, [])
@@ -444,10 +465,17 @@ class _Schedule:
         return waiting[0]
 
     def thinned(self, time: float) -> "list[DraftStream]":
-        """What was asked while typing and nobody waits for any more, if several clients ask."""
+        """What was asked while typing and nobody waits for any more, if several clients ask: then they are a crowd."""
         if len(self._clients) < 2:
             return []
-        return [stream for stream in self if stream.is_of_typing and time - stream.began >= PATIENCE_SECONDS]
+        thinned = [stream for stream in self if stream.is_of_typing and time - stream.began >= PATIENCE_SECONDS]
+        if thinned:
+            self._thinned_at = time
+        return thinned
+
+    def crowd(self, now: float) -> str:
+        """What to tell clients while requests are given up; nothing otherwise."""
+        return f"busy: {len(self._asked)} editors" if now - self._thinned_at < CROWD_SECONDS else ""
 
     def choose(self, limit: int, now: float) -> "list[DraftStream]":
         queues = [_by_urgency(queue) for queue in self._clients.values()]
@@ -585,18 +613,6 @@ class _Warm(Struct, eq=False):
     question: Gap | Regions
     stale: bool = False
     steps: Generator[None] | None = None
-
-
-def _is_news(info: EngineInfo, told: EngineInfo) -> bool:
-    """True if clients should decide otherwise than by what they were told."""
-    if _behaviour(info) != _behaviour(told):
-        return True
-    speeds = info.reads_per_second, told.reads_per_second
-    return min(speeds) * SLACK < max(speeds)
-
-
-def _behaviour(info: EngineInfo) -> tuple[object, ...]:
-    return info.notes, info.context_tokens, info.awaited_tokens, info.follows_typing
 
 
 def _close(engine: Engine) -> None:

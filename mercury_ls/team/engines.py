@@ -73,14 +73,14 @@ class EngineReplica:
         self._worker.warm(client, msgspec.msgpack.decode(request, type=Gap | Regions))
 
     async def check_health(self) -> None:
-        if self._worker.status.state == "unavailable":
-            raise RuntimeError(self._worker.status.detail)
+        if self._worker.board.status.state == "unavailable":
+            raise RuntimeError(self._worker.board.status.detail)
 
     async def _loaded(self) -> Status:
-        async for status in self._worker.statuses():
+        async for status in self._worker.board.statuses():
             if status.state not in ("starting", "loading"):
                 break
-        return self._worker.status
+        return self._worker.board.status
 
 
 def _keep_local() -> None:

@@ -240,7 +240,7 @@ async def seen_in_editor(client: Client, folder, capsys) -> list[str]:
         await session.next_edits.why(uri, len(text)),
         *session.decisions,
     ]
-    statuses.append(link._worker.status)
+    statuses.append(link._worker.board.status)
     seen += [f"{status_fields(status)} {status!r}" for status in statuses]
     print_engine_status(statuses[-1])
     await session.end()

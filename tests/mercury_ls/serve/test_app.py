@@ -52,7 +52,7 @@ class Call:
 @pytest.fixture
 async def worker():
     worker = Worker(lambda report: FakeEngine({"x": "answer"}))
-    async for status in worker.statuses():
+    async for status in worker.board.statuses():
         if status.state == "ready":
             break
     yield worker

@@ -59,7 +59,7 @@ def chat(text="hello", **fields):
 @asynccontextmanager
 async def running(engine, **options):
     worker = Worker(lambda report: engine, **options)
-    async for status in worker.statuses():
+    async for status in worker.board.statuses():
         if status.state != "loading":
             break
     try:
@@ -244,7 +244,7 @@ async def crowd(*asked, clock, wait=0.0):
         held.let(100)
         answers = [await everything(stream) for stream in streams]
         await settled(worker)
-        return [answer[-1] for answer in answers], texts, worker.latest
+        return [answer[-1] for answer in answers], texts, worker.board.latest
 
 
 async def test_newest_key_of_more_editors_than_can_be_answered_comes_first():
@@ -666,7 +666,7 @@ async def test_loading_reports_its_progress():
         return FakeEngine()
 
     worker = Worker(load)
-    statuses = worker.statuses()
+    statuses = worker.board.statuses()
     seen = [await anext(statuses)]
     seen.append(await anext(statuses))
     (refused,) = await everything(worker.ask("a", gap()))
@@ -684,7 +684,7 @@ async def test_loading_reports_its_progress():
 
 
 async def ready(worker):
-    async for status in worker.statuses():
+    async for status in worker.board.statuses():
         if status.state == "ready":
             break
 
@@ -701,7 +701,7 @@ async def test_idle_engine_is_closed_and_loaded_again_for_the_next_request():
     await ready(worker)
     while opened[0]():
         await asyncio.sleep(0)
-    assert worker.status.state == "ready", "it will be soon for whoever asks"
+    assert worker.board.status.state == "ready", "it will be soon for whoever asks"
     (refused,) = await everything(worker.ask("a", gap()))
     assert (refused.kind, refused.detail) == ("unavailable", "the model is still loading: ask again in a moment")
     await ready(worker)
@@ -733,7 +733,7 @@ async def test_engine_trouble_is_in_the_status_as_long_as_it_lasts():
     engine = Ailing()
     async with running(engine) as worker:
         for notes, detail in ((("too little memory", "too hot"), "too little memory; too hot"), ((), "")):
-            statuses = worker.statuses()
+            statuses = worker.board.statuses()
             await anext(statuses)
             engine.notes = notes
             await everything(worker.ask("a", gap()))
@@ -750,14 +750,14 @@ async def test_status_follows_how_quickly_the_engine_reads():
 
     engine = Tiring()
     async with running(engine) as worker:
-        statuses = worker.statuses()
+        statuses = worker.board.statuses()
         await anext(statuses)
         for speed, told in ((190.0, 200.0), (120.0, 120.0)):
             engine.speed = speed
             await everything(worker.ask("a", gap()))
             await everything(worker.ask("a", gap()))
-            assert worker.latest.info.reads_per_second == speed
-            assert worker.status.info.reads_per_second == told
+            assert worker.board.latest.info.reads_per_second == speed
+            assert worker.board.status.info.reads_per_second == told
 
 
 async def test_trouble_seen_when_a_request_is_given_up_is_reported_at_once():
@@ -775,7 +775,7 @@ async def test_trouble_seen_when_a_request_is_given_up_is_reported_at_once():
 
     gate = Held()
     async with running(Slow(passes=50, pause=gate)) as worker:
-        statuses = worker.statuses()
+        statuses = worker.board.statuses()
         await anext(statuses)
         answers = worker.ask("a", gap())
         await gate.hold()
@@ -789,7 +789,7 @@ async def test_engine_that_does_not_load_says_why_to_everybody():
         raise EngineError("model.safetensors is missing: run mercury-ls doctor")
 
     worker = Worker(load)
-    async for status in worker.statuses():
+    async for status in worker.board.statuses():
         if status.state == "unavailable":
             break
     (refused,) = await everything(worker.ask("a", gap()))
@@ -845,7 +845,9 @@ async def test_panic_ends_all_requests_and_is_reported(caplog):
             (failure,) = await everything(stream)
             assert failure == Failure("unavailable", "the engine crashed (Panic: index out of bounds)")
         async with asyncio.timeout(10):
-            while worker.status.state != "unavailable":
+            while worker.board.status.state != "unavailable":
                 await asyncio.sleep(0)
-        assert await everything(worker.ask("a", gap(session="a"))) == [Failure("unavailable", worker.status.reason)]
+        assert await everything(worker.ask("a", gap(session="a"))) == [
+            Failure("unavailable", worker.board.status.reason)
+        ]
     assert "the engine's thread has ended" in caplog.text

@@ -22,7 +22,7 @@ LOCAL = "http://127.0.0.1:8391"
 async def served(engine=None, settings=None, access=None, **more):
     """The service and its application."""
     worker = Worker(lambda report: engine or FakeEngine())
-    async for status in worker.statuses():
+    async for status in worker.board.statuses():
         if status.state == "ready":
             break
     service = Service(WorkerClient(worker), settings or Settings(), stats=Stats(), outcomes=Outcomes(), **more)

@@ -55,13 +55,13 @@ async def test_loading_model_is_asked_again(monkeypatch):
 
     async with served() as (service, app), httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http:
         worker = service.engine._worker
-        ready, worker.status = worker.status, Status("loading", "reading tiny")
+        ready, worker.board.status = worker.board.status, Status("loading", "reading tiny")
         client = openai.AsyncOpenAI(base_url=f"{LOCAL}/v1", api_key=TOKEN, http_client=http, max_retries=1)
         with pytest.raises(openai.InternalServerError, match=r"the model is still loading \(reading tiny\): ask"):
             await client.completions.create(model="any", prompt="a = ")
 
         async def loaded(response):
-            worker.status = ready
+            worker.board.status = ready
 
         http.event_hooks = {"response": [loaded]}
         assert (await client.completions.create(model="any", prompt="a = ")).choices
