@@ -107,6 +107,30 @@ class _RefusedError(Exception):
         self.context = context
 
 
+class _Terms:
+    """What the server accepts, as far as its refusals tell."""
+
+    def __init__(self, context: int) -> None:
+        self.context = context
+        self.room = context
+        """For prompts: less than the context if one was too long, since nobody here counts the model's tokens."""
+        self.plain = False
+        """Whether it is asked without what not every server knows."""
+        self.proven = False
+        """Whether an answer has ever come."""
+
+    def can_ease(self, refused: _RefusedError) -> bool:
+        """Whether to ask again: with less text, if it was too long; or without what not every server knows, if it has
+        never answered."""
+        if refused.context and self.room > LEAST_ROOM:
+            self.room = max(min(refused.context, self.room * 3 // 4), LEAST_ROOM)
+            return True
+        if self.proven:
+            return False
+        self.plain = not self.plain
+        return self.plain
+
+
 class RemoteEngine(Engine):
     """Several requests may be open at once, each on a connection of its own.
 
@@ -121,13 +145,7 @@ class RemoteEngine(Engine):
         self._protocol = protocol_named(record.protocol)
         self._ways = _ways_of(record, self._protocol)
         self._health = ServerHealth(is_loopback=client.site.is_loopback, clock=clock)
-        self._context = record.context or DEFAULT_CONTEXT
-        self._room = self._context
-        """For prompts: less than the context if one was too long, since nobody here counts the model's tokens."""
-        self._plain = False
-        """Whether it is asked without what not every server knows."""
-        self._proven = False
-        """Whether an answer has ever come."""
+        self._terms = _Terms(record.context or DEFAULT_CONTEXT)
         self._has: list[str] = []
         self._open = 0
         self._late = 0
@@ -160,7 +178,7 @@ class RemoteEngine(Engine):
                 latest = yield from self._asked(attempts, untouched, due)
                 break
             except _RefusedError as error:
-                if not self._can_ease(error):
+                if not self._terms.can_ease(error):
                     raise self._health.failed(error.trouble) from None
         yield replace(latest, final=True)
 
@@ -182,7 +200,7 @@ class RemoteEngine(Engine):
             engine="server",
             model=record.name,
             device=f"{record.protocol} at {record.address}",
-            context_tokens=min(self._room, PROMPT_TOKENS),
+            context_tokens=min(self._terms.room, PROMPT_TOKENS),
             batch=BATCH,
             notes=tuple(filter(None, notes)),
             fills=self._ways.filling is not None,
@@ -222,7 +240,7 @@ class RemoteEngine(Engine):
 
     def _filling(self, way: Filling, gap: Gap) -> Iterator[Attempt[Draft]]:
         (protocol, dialect), address = way, self._record.address
-        hides, budget = not self._client.site.is_loopback, min(self._room, PROMPT_TOKENS)
+        hides, budget = not self._client.site.is_loopback, min(self._terms.room, PROMPT_TOKENS)
         true, gap = gap, asking.masked_gap(gap) if hides else gap
         hides = gap != true
         if dialect is None:
@@ -234,7 +252,7 @@ class RemoteEngine(Engine):
     def _rewriting(self, way: Rewriting, regions: Regions) -> Iterator[Attempt[Rewrites]]:
         protocol, form = way
         sent = regions if self._client.site.is_loopback else asking.masked_regions(regions)
-        budget = min(self._room, REWRITE_TOKENS)
+        budget = min(self._terms.room, REWRITE_TOKENS)
         return asking.rewriting(protocol, form, sent, regions, address=self._record.address, budget=budget)
 
     def _asked(self, attempts: Attempts[Answer], latest: Answer, due: float) -> Generator[Answer, None, Answer]:
@@ -242,19 +260,8 @@ class RemoteEngine(Engine):
             latest = yield from self._answer(attempt, replace(latest, sent=attempt.sent), due)
             if latest.step:
                 break
-        self._proven = True
+        self._terms.proven = True
         return latest
-
-    def _can_ease(self, refused: "_RefusedError") -> bool:
-        """Whether to ask again: with less text, if it was too long; or without what not every server knows, if it has
-        never answered."""
-        if refused.context and self._room > LEAST_ROOM:
-            self._room = max(min(refused.context, self._room * 3 // 4), LEAST_ROOM)
-            return True
-        if self._proven:
-            return False
-        self._plain = not self._plain
-        return self._plain
 
     def _answer(self, attempt: Attempt[Answer], latest: Answer, due: float) -> Generator[Answer, None, Answer]:
         """Drafts as the answer grows. Returns the last one, or the first if the answer begins with something else than
@@ -330,8 +337,8 @@ class RemoteEngine(Engine):
         return before != (len(stream.text), stream.end)
 
     def _opened(self, attempt: Attempt[Any], tokens: int) -> Exchange:
-        ask = replace(attempt.ask, model=self._record.model, context=self._context, tokens=tokens)
-        return self._client.open("POST", attempt.protocol.path, body(attempt.protocol, ask, plain=self._plain))
+        ask = replace(attempt.ask, model=self._record.model, context=self._terms.context, tokens=tokens)
+        return self._client.open("POST", attempt.protocol.path, body(attempt.protocol, ask, plain=self._terms.plain))
 
     def _taken(self, exchange: Exchange) -> bytes:
         try:
@@ -373,9 +380,7 @@ class RemoteEngine(Engine):
 
     def _silent(self, attempt: Attempt[Answer], latest: Answer) -> Generator[Answer]:
         """Raises what is behind an empty stream: some servers say it only to those who ask for no stream."""
-        ask = replace(attempt.ask, model=self._record.model, context=self._context, tokens=1)
-        question = body(replace(attempt.protocol, streams=False), ask, plain=self._plain)
-        exchange = self._client.open("POST", attempt.protocol.path, question)
+        exchange = self._opened(replace(attempt, protocol=replace(attempt.protocol, streams=False)), 1)
         data = b""
         try:
             while not exchange.status:
