@@ -43,8 +43,6 @@ from mercury_training.evaluate.metrics import wilson
 
 PAUSE = 60.0
 """Seconds between two edits."""
-PLACES = 6
-"""As many as two quiet cores judge in time: how fast this machine is at the moment has no part in what is right."""
 
 
 class Moment(Struct, frozen=True):
@@ -109,7 +107,7 @@ def question_of(moment: Moment, engine: Local | None) -> NextQuestion:
     info = engine.engine.info() if engine else None
     question = question_at(moment.files[moment.path], moment.offset, moment.history, info)
     neighbours = tuple(file for path, file in moment.files.items() if path != moment.path)
-    return replace(question, neighbours=neighbours, places=PLACES if question.rewrites else 0, is_typing=False)
+    return replace(question, neighbours=neighbours, places=info.places if info else 0, is_typing=False)
 
 
 async def verdict(moment: Moment, engine: Local | None) -> Verdict:

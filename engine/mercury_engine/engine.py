@@ -35,7 +35,7 @@ from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.opinion import Opinion, read_history
 from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.reading import ReadingPace
-from mercury_engine.decode.revising import Revising, places
+from mercury_engine.decode.revising import PLACES, Revising
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, search
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, Place, SessionPool
 from mercury_engine.decode.work import logged
@@ -194,7 +194,7 @@ class MercuryEngine(Engine):
             grows=True,
             starts=True,
             rewrites=runtime.edits,
-            places=places(self._decoder.pace) if runtime.edits else 0,
+            places=PLACES if runtime.edits else 0,
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=self._first_line_ms,
             awaited_tokens=self._decoder.pace.prompts(runtime.config.context)[-1],

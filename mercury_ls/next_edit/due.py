@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mercury_engine.api import LINES_AROUND, Edit, Region, Regions, Rewritten
 from mercury_engine.mentions import Edited, changed_names, mentions
 from mercury_engine.prompts.lines import lines_of as whole_lines
-from mercury_engine.spots import APART, IndexedLines, PastEdit, likeliest, scored
+from mercury_engine.spots import APART, MARGIN, IndexedLines, PastEdit, likeliest, scored
 from mercury_ls.code.documents import Snapshot, cached, unified
 from mercury_ls.code.private import shown
 from mercury_ls.completion.target import Silence
@@ -25,8 +25,6 @@ from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.region import RegionRewrite, rewritten
 
-MARGIN = 1
-"""Lines of a place on either side of the one where something may be due."""
 REMEMBERED = 8
 """Edits of the past that a model reads."""
 

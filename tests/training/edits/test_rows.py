@@ -66,6 +66,13 @@ def test_places_where_nothing_is_due_repeat_the_old_lines():
     assert any(same)
 
 
+def test_likeliest_place_behind_each_edit_is_asked_about_as_an_editor_asks():
+    uses = "".join(f"{name} = area({name}, 2)\n\n\n" for name in "abc")
+    for row in rows(f"def area(w):\n    pass\n\n\n{uses}", f"def surface(w):\n    pass\n\n\n{uses}area = 3\n", 20):
+        answers = [shown(row.ids[answer.start : answer.stop]) for answer in row.answers if answer.repeats]
+        assert any("area(" in answer for answer in answers), "it looks alike, and stays"
+
+
 def test_branches_see_the_chain_before_them_and_nothing_of_each_other():
     row = max(rows(BEFORE, AFTER, 60), key=lambda row: len(row.blocks))
     assert len(row.blocks) > 2

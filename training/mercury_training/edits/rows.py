@@ -1,8 +1,9 @@
 """Rows of edits from a commit: its hunks one after the other, and places where nothing is due.
 
 A row is a chain, which reads as `mercury_engine.tokens.revisions` says: each hunk is a question and its answer, with
-all earlier ones in the past. Questions that are no part of the past branch off the chain: places that look alike, or
-lie near, and stay as they are; and hunks that are asked before their turn.
+all earlier ones in the past. Questions that are no part of the past branch off the chain: behind each hunk the
+likeliest place, as an editor asks about it, so that what is due there comes as often as it does in use; places that
+look alike, or lie near, and stay as they are; and hunks that are asked before their turn.
 """
 
 import random
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 from mercury_engine.api import LINES_AROUND
 from mercury_engine.mentions import COMMON, NAME, Edited, changed_names, mentions
-from mercury_engine.spots import PastEdit, indexed, spots
+from mercury_engine.spots import MARGIN, PastEdit, indexed, spots
 from mercury_engine.tokens import revisions
 from mercury_engine.tokens.blocks import Block, visible_ranges
 from mercury_engine.tokens.revisions import Lines
@@ -27,7 +28,7 @@ from mercury_training.rows.packing import RANGES, Packed, RowShape
 SHAPES = tuple(RowShape(clean, 0) for clean in range(384, 1025, 128))
 KEEPS = 2
 """The most places after an edit at which nothing is due."""
-KEEP, EARLY = 0.45, 0.2
+KEEP, EARLY = 0.25, 0.1
 """How likely each of them is, and a hunk that is asked before its turn."""
 LIKE = 0.65
 """How often such a place is one where the past makes an edit likely; the others lie below the edit."""
@@ -205,6 +206,8 @@ def edit_row(
             if early.is_short:
                 region = _region(early, len(chain.texts[early.path]), draw)
                 chain.branch(*_due(chain, early, *region), due=True, repeats=False)
+        if not judged:
+            _ask_likeliest(chain, hunk, pending)
         for spot in _spots(chain, hunk, pending, draw):
             chain.branch(*_kept(chain, *spot), due=False, repeats=True)
     row = chain.row() if taught or (judged and edits) else None
@@ -304,6 +307,22 @@ def _size(tokenizer: Tokenizer, *lines: str) -> int:
     return sum(len(tokenizer.encode(line)) for line in lines)
 
 
+def _ask_likeliest(chain: _Chain, edit: _Pending, pending: Sequence[_Pending]) -> None:
+    """Ask about the likeliest place behind an edit, unless a hunk lies in it only partly."""
+    for spot in spots(chain.past, indexed(chain.texts), 1):
+        lines = chain.texts[spot.path]
+        first, stop = max(0, spot.line - MARGIN), min(len(lines), spot.line + MARGIN + 1)
+        due = [hunk for hunk in pending if _touches(hunk, spot.path, first, stop)]
+        if not due and not _is_at(edit, spot.path, first, stop):
+            chain.branch(*_kept(chain, spot.path, first, stop), due=False, repeats=True)
+        elif len(due) == 1 and due[0].is_short and first <= due[0].first and due[0].stop <= stop:
+            chain.branch(*_due(chain, due[0], first, stop), due=True, repeats=False)
+
+
+def _is_at(edit: _Pending, path: str, first: int, stop: int) -> bool:
+    return path == edit.path and first <= edit.first + len(edit.new) and stop >= edit.first
+
+
 def _spots(
     chain: _Chain, edit: _Pending, pending: Sequence[_Pending], draw: random.Random
 ) -> Iterator[tuple[str, int, int]]:
@@ -319,8 +338,11 @@ def _spots(
             path, number = spot.path, spot.line
         lines = chain.texts[path]
         first, stop = max(0, number - draw.randrange(3)), min(len(lines), number + 1 + draw.randrange(3))
-        is_edit = path == edit.path and first <= edit.first + len(edit.new) and stop >= edit.first
-        if first < stop and not is_edit and not any(_touches(hunk, path, first, stop) for hunk in pending):
+        if (
+            first < stop
+            and not _is_at(edit, path, first, stop)
+            and not any(_touches(hunk, path, first, stop) for hunk in pending)
+        ):
             yield path, first, stop
 
 
