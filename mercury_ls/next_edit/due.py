@@ -50,11 +50,17 @@ class DuePlace(Struct, frozen=True):
 def places(question: NextQuestion, candidates: Sequence[Candidate]) -> Generator[None, None, list[DuePlace]]:
     """The likeliest, apart from each other."""
     chosen: list[DuePlace] = []
-    for snapshot, line in (*_unanswered(question, candidates), *(yield from _likeliest(question))):
+    _add(chosen, _unanswered(question, candidates))
+    if len(chosen) < question.places:
+        _add(chosen, (yield from _likeliest(question)))
+    return chosen[: question.places]
+
+
+def _add(chosen: list[DuePlace], lines: Iterable[tuple[Snapshot, int]]) -> None:
+    for snapshot, line in lines:
         is_near = (place.snapshot is snapshot and place.first - APART < line < place.stop + APART for place in chosen)
         if not any(is_near):
             chosen.append(_around(snapshot, line))
-    return chosen[: question.places]
 
 
 def regions(question: NextQuestion, due_places: Sequence[DuePlace]) -> Regions:

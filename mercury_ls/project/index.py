@@ -60,6 +60,7 @@ class FileIndex:
 
     def keep(self, path: str, file: IndexedFile) -> int:
         """Add a file that is not there. Return how many were dropped for it."""
+        assert path not in self.files, "forget it first"
         self.files[path] = file
         self._holding.clear()
         self._characters += file.characters

@@ -162,9 +162,10 @@ def weigh(files: list[Path]) -> int:
 def stored(folder: Path) -> tuple[int, str]:
     """How many parameters a model of ours has, and in which precision most of them are stored."""
     from mercury_engine.model.config import read_config
+    from mercury_engine.model.export import weight_files
     from mercury_engine.model.stored import stored_tensors
 
-    files = folder.glob("*.safetensors")
+    files = weight_files(folder)
     kinds = {tensor.dtype for path in files for tensor in stored_tensors(path, "install it again").values()}
     return read_config(folder / "config.json").parameters, "int4" if "U8" in kinds else "int8"
 

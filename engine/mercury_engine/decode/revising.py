@@ -22,8 +22,8 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 LONGEST_ANSWER = 160
 """In tokens."""
 PLACES = 1
-"""How many regions a question should have. Of what the model finds likeliest at the likeliest place, 10 of the first 11
-are right on unseen commits, at the likeliest six places 9 of 16: see docs/log/2026-Q4.md."""
+"""How many regions a question should have: at the likeliest place the likeliest changes are right more often than at
+the likeliest six, for a sixth of the time. See docs/log/2026-Q4.md."""
 WRITTEN = 3
 """The most changes that are written: each pass takes longer with each."""
 LEAST = -3.0

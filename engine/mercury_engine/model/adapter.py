@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.model.config import ModelConfig, ModelError
-from mercury_engine.model.export import ADAPTER_FILE, REMEDY, SCALE, Weights, plain, shapes
+from mercury_engine.model.export import REMEDY, SCALE, Weights, dequantized, fits, shapes
 from mercury_engine.model.stored import check_finite, stored_tensors
 from mercury_engine.tokens.vocabulary import SPECIALS
 
@@ -26,7 +26,7 @@ class Adapter(Struct, frozen=True, eq=False):
     factors: Weights
     special_SD: np.ndarray
 
-    def beside(self, sizes: Sequence[tuple[str, int]]) -> tuple[np.ndarray, np.ndarray] | None:
+    def pair_for(self, sizes: Sequence[tuple[str, int]]) -> tuple[np.ndarray, np.ndarray] | None:
         """The factors of several weights with the same input, given by name and number of outputs, as one pair, KI and
         KO; None without any."""
         learned = [name for name, _ in sizes if name + UP in self.factors]
@@ -44,21 +44,20 @@ class Adapter(Struct, frozen=True, eq=False):
         return down_KI, up_KO
 
 
-def read_adapter(folder: Path, config: ModelConfig) -> Adapter | None:
-    """The adapter of a model, if its folder has one."""
-    path = folder / ADAPTER_FILE
-    if not path.exists():
-        return None
+def read_adapter(path: Path, config: ModelConfig) -> Adapter:
+    """The adapter in a file, which has to be one of this model."""
     stored = {
         name: tensor.raw if name.endswith(SCALE) else tensor.floats()
         for name, tensor in stored_tensors(path, REMEDY).items()
     }
-    try:
-        floats = {name: plain(stored, name) for name in stored if not name.endswith(SCALE)}
-    except (KeyError, ValueError) as error:
-        raise ModelError(f"{path}: its scales do not fit ({error}); {REMEDY}") from error
+    for name in [name for name in stored if not name.endswith(SCALE)]:
+        columns = stored[name].shape[-1] * (2 if stored[name].dtype == np.uint8 else 1)
+        if not fits(stored, name, (*stored[name].shape[:-1], columns)):
+            raise ModelError(f"{path}: the scales of {name} do not fit; {REMEDY}")
+    floats = dequantized(stored)
     _check(floats, config, path)
-    return Adapter(floats, floats.pop(SPECIAL))
+    special_SD = floats.pop(SPECIAL)
+    return Adapter(floats, special_SD)
 
 
 def _check(floats: Weights, config: ModelConfig, path: Path) -> None:
@@ -69,8 +68,12 @@ def _check(floats: Weights, config: ModelConfig, path: Path) -> None:
     for name in floats.keys() - {SPECIAL}:
         weight = name.removesuffix(UP).removesuffix(DOWN)
         up, down = floats.get(weight + UP), floats.get(weight + DOWN)
-        is_pair = up is not None and down is not None and up.ndim == down.ndim == 2 and up.shape[1] == len(down)
-        if not is_pair or (len(up), down.shape[1]) != expected.get(weight):
+        if up is None or down is None or not _is_beside(up, down, expected.get(weight)):
             raise ModelError(f"{path}: {name} is no factor of this model; {REMEDY}")
     for name, values in floats.items():
         check_finite(values, f"{path}: {name}", REMEDY)
+
+
+def _is_beside(up: np.ndarray, down: np.ndarray, shape: tuple[int, ...] | None) -> bool:
+    is_pair = up.ndim == down.ndim == 2 and up.shape[1] == len(down)
+    return is_pair and (len(up), down.shape[1]) == shape

@@ -96,7 +96,7 @@ def read(folder: Path) -> tuple[ModelConfig, Weights]:
     """The model in a folder. Matrices stay memory-mapped unless they are stored as floats of 16 bits."""
     _verify_checksums(folder)
     config = read_config(folder / CONFIG_FILE)
-    paths = sorted(path for path in folder.glob("*.safetensors") if path.name != ADAPTER_FILE)
+    paths = weight_files(folder)
     if not paths:
         raise ModelError(f"{folder}: no .safetensors file in it; {REMEDY}")
     weights: Weights = {}
@@ -105,6 +105,11 @@ def read(folder: Path) -> tuple[ModelConfig, Weights]:
             weights[name] = tensor.raw if name.endswith(SCALE) else tensor.floats()
     _check(weights, config, folder)
     return config, weights
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Those of a model's folder that hold its weights, not its adapter."""
+    return sorted(path for path in folder.glob("*.safetensors") if path.name != ADAPTER_FILE)
 
 
 def dequantized(weights: Weights) -> Weights:

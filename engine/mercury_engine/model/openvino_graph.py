@@ -15,7 +15,7 @@ from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import SCALE, Weights, plain
 from mercury_engine.model.silent_openvino import ops, ov
 
-CHANGE = "special"
+CHANGE = "change"
 """The input of what special tokens have learned."""
 
 
@@ -24,18 +24,18 @@ class Graph(NamedTuple):
     vectors of zeros, so the same weights compute with the adapter and without."""
 
     model: ov.Model
-    with_adapter: dict[str, np.ndarray]
-    without: dict[str, np.ndarray]
+    adapter: dict[str, np.ndarray]
+    no_adapter: dict[str, np.ndarray]
 
 
 def build(config: ModelConfig, weights: Weights, stored: ov.Type, adapter: Adapter | None = None) -> Graph:
     """A graph with dynamic numbers of rows and cached columns; keys and values go in and out as `stored`."""
     graph = _Graph(config, weights, stored, adapter)
     model = graph.model()
-    without = {name: array[:0] for name, array in graph.beside.items()}
+    no_adapter = {name: array[:0] for name, array in graph.inputs.items()}
     if adapter is not None:
-        without[CHANGE] = np.zeros_like(graph.beside[CHANGE])
-    return Graph(model, graph.beside, without)
+        no_adapter[CHANGE] = np.zeros_like(graph.inputs[CHANGE])
+    return Graph(model, graph.inputs, no_adapter)
 
 
 class _Graph:
@@ -46,11 +46,11 @@ class _Graph:
         self.weights = weights
         self.stored = stored
         self.adapter = adapter
-        self.beside: dict[str, np.ndarray] = {}
-        self.beside_nodes: list[ov.Node] = []
+        self.inputs: dict[str, np.ndarray] = {}
+        self.input_nodes: list[ov.Node] = []
         self.change_SD: ov.Node | None = None
         if adapter is not None:
-            self.change_SD = self._input(CHANGE, _change(weights, adapter))
+            self.change_SD = self._input(CHANGE, _special_change(weights, adapter))
         self.ids_R, self.positions_R, self.wanted_W = (
             ops.parameter([-1], ov.Type.i32, name=name) for name in ("ids", "positions", "wanted")
         )
@@ -84,7 +84,7 @@ class _Graph:
         if weight_VD.dtype == np.int8 and scales_V1 is not None:
             rows_RD = ops.multiply(ops.convert(rows_RD, ov.Type.f32), _take(_constant(scales_V1), ids_R))
         if self.change_SD is not None:
-            unchanged = np.int32(self.beside[CHANGE].shape[0] - 1)
+            unchanged = np.int32(self.inputs[CHANGE].shape[0] - 1)
             rows_RD = ops.add(rows_RD, _take(self.change_SD, ops.minimum(ids_R, unchanged)))
         scale = self.config.embedding_scale
         return rows_RD if scale == 1 else ops.multiply(rows_RD, np.float32(scale))
@@ -93,7 +93,7 @@ class _Graph:
         """With what special tokens have learned."""
         if self.change_SD is None:
             return logits_WV
-        specials = self.beside[CHANGE].shape[0]
+        specials = self.inputs[CHANGE].shape[0]
         sizes = np.array([specials, self.config.vocabulary - specials], np.int64)
         special_WS, text_WT = ops.variadic_split(logits_WV, np.int64(1), sizes).outputs()
         change_WS = ops.matmul(hidden_WD, self.change_SD, False, True)
@@ -102,7 +102,7 @@ class _Graph:
     def _finish(self, logits_WV: ov.Node, key_values_BRE: ov.Node) -> ov.Model:
         if self.stored != ov.Type.f32:
             key_values_BRE = ops.convert(key_values_BRE, self.stored)
-        parameters = [self.ids_R, self.positions_R, self.wanted_W, self.mask_RS, self.cached_BCE, *self.beside_nodes]
+        parameters = [self.ids_R, self.positions_R, self.wanted_W, self.mask_RS, self.cached_BCE, *self.input_nodes]
         results = [ops.result(node) for node in (logits_WV, key_values_BRE)]
         return ov.Model(results, parameters, self.config.name)  # pyright: ignore
 
@@ -157,7 +157,7 @@ class _Graph:
 
     def _adapted(self, product: ov.Node, x: ov.Node, names: Sequence[str]) -> ov.Node:
         sizes = [(f"{name}.weight", len(self.weights[f"{name}.weight"])) for name in names]
-        factors = None if self.adapter is None else self.adapter.beside(sizes)
+        factors = None if self.adapter is None else self.adapter.pair_for(sizes)
         if factors is None:
             return product
         down_KI, up_KO = map(self._input, (names[0] + DOWN, names[0] + UP), factors)
@@ -166,8 +166,8 @@ class _Graph:
     def _input(self, name: str, array: np.ndarray) -> ov.Node:
         """An input for a part of the adapter."""
         node = ops.parameter([-1, array.shape[1]], ov.Type.f32, name=name)
-        self.beside[name] = array
-        self.beside_nodes.append(node)
+        self.inputs[name] = array
+        self.input_nodes.append(node)
         return node
 
     def _kind(self, name: str) -> tuple[np.dtype, int]:
@@ -201,7 +201,7 @@ class _Graph:
         return node if self.stored == ov.Type.f32 else ops.convert(node, ov.Type.f32)
 
 
-def _change(weights: Weights, adapter: Adapter) -> np.ndarray:
+def _special_change(weights: Weights, adapter: Adapter) -> np.ndarray:
     """What special tokens have learned, then zeros for all others."""
     names, count = ("embedding.weight", f"embedding.weight{SCALE}"), len(adapter.special_SD)
     special_SD = plain({name: weights[name][:count] for name in names if name in weights}, names[0])

@@ -16,7 +16,7 @@ import numpy as np
 from mercury_engine.api import EngineError
 from mercury_engine.model.adapter import Adapter, read_adapter
 from mercury_engine.model.config import ModelConfig
-from mercury_engine.model.export import SCALE, Weights, read
+from mercury_engine.model.export import ADAPTER_FILE, SCALE, Weights, read
 from mercury_engine.model.openvino_graph import Graph, build
 from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, score_bytes, usual_threads
 from mercury_engine.model.silent_openvino import ov
@@ -176,7 +176,7 @@ class _Compiled:
         self._request = compiled.create_infer_request()
         self._outputs = len(compiled.outputs)
         self._unpacked: Weights | None = weights
-        self._graph = graph
+        self._adapter, self._no_adapter = graph.adapter, graph.no_adapter
         self._adapt(edits=False)
 
     def run(self, inputs: dict[str, np.ndarray], key_values: ov.Tensor, *, edits: bool) -> list[np.ndarray]:
@@ -195,19 +195,20 @@ class _Compiled:
     def _adapt(self, *, edits: bool) -> None:
         """Compute with the adapter, if there is one, or without."""
         self._edits = edits
-        for name, array in (self._graph.with_adapter if edits else self._graph.without).items():
+        for name, array in (self._adapter if edits else self._no_adapter).items():
             self._request.set_tensor(name, ov.Tensor(array, shared_memory=True))
 
 
 def load(folder: Path, *, threads: int | None = None, precision: ov.Type | None = None) -> OpenvinoRuntime:
     """The model in a folder, in the fastest precision of this processor unless one is given."""
     config, weights = read(folder)
+    path = folder / ADAPTER_FILE
     return OpenvinoRuntime(
         config,
         weights,
         threads=threads or usual_threads(),
         precision=precision or fastest_precision(weights),
-        adapter=read_adapter(folder, config),
+        adapter=read_adapter(path, config) if path.exists() else None,
     )
 
 

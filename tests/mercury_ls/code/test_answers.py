@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from mercury_ls.code.answers import TURN_SECONDS
+from mercury_ls.code.answers import TURN_SECONDS, Answers
 from mercury_ls.code.documents import Document
 from mercury_ls.code.index.definitions import definitions
 from mercury_ls.code.index.types import Type, members
@@ -10,6 +10,27 @@ from mercury_ls.code.modules import Project
 from tests.counted import calls
 
 LAYERS, WIDTH = 9, 6
+
+
+def test_answer_made_of_others_is_worked_out_in_turns_and_each_of_them_once():
+    bases = {str(number): [str(other) for other in range(number)] for number in range(8)}
+    answers, clock, worked_out = Answers(clock=lambda: next(clock)), count(), []
+
+    def depth(name: str) -> int:
+        return answers.once(("depth", name), lambda: work(name))
+
+    def work(name: str) -> int:
+        answer = 1 + max(map(depth, bases[name]), default=0)
+        worked_out.append(name)
+        return answer
+
+    def told():
+        yield (yield from answers.in_turns(lambda: depth("7")))
+
+    *turns, answer = told()
+    assert answer == 8
+    assert len(turns) > 4
+    assert sorted(worked_out) == sorted(bases)
 
 
 def layered(make) -> dict[str, str]:

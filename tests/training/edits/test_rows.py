@@ -68,9 +68,12 @@ def test_places_where_nothing_is_due_repeat_the_old_lines():
 
 def test_likeliest_place_behind_each_edit_is_asked_about_as_an_editor_asks():
     uses = "".join(f"{name} = area({name}, 2)\n\n\n" for name in "abc")
-    for row in rows(f"def area(w):\n    pass\n\n\n{uses}", f"def surface(w):\n    pass\n\n\n{uses}area = 3\n", 20):
-        answers = [shown(row.ids[answer.start : answer.stop]) for answer in row.answers if answer.repeats]
-        assert any("area(" in answer for answer in answers), "it looks alike, and stays"
+    made = rows(f"def area(w):\n    pass\n\n\n{uses}", f"def surface(w):\n    pass\n\n\n{uses}area = 3\n")
+    kept = [shown(row.ids[answer.start : answer.stop]) for row in made for answer in row.answers if answer.repeats]
+    assert any("area(" in answer for answer in kept), "it looks alike, and stays"
+    made = rows(BEFORE, AFTER)
+    branches = [answer for row in made for answer in row.answers if answer.start >= row.blocks[0].size and answer.due]
+    assert len(branches) > len(made) // 2, "what is due there is asked about in the same way"
 
 
 def test_branches_see_the_chain_before_them_and_nothing_of_each_other():

@@ -32,9 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def ship(model: Path, factors: Path, out: Path) -> None:
     if out.exists():
         raise TrainingError(f"{out}: exists already; name a new folder")
+    read_adapter(factors, read_config(model / CONFIG_FILE))
     shutil.copytree(model, out)
     shutil.copyfile(factors, out / ADAPTER_FILE)
-    read_adapter(out, read_config(out / CONFIG_FILE))
     provenance.note(COMMAND, out, {"model": model, "factors": factors})
     seal(out)
 

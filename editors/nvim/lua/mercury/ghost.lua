@@ -145,9 +145,7 @@ end
 
 -- There is more of what is on the screen, or something at last: it is asked for again, and what there is stays meanwhile.
 function M.grown(buf)
-  if in_insert_mode() then
-    ask(buf, asked_for, chosen)
-  end
+  ask(buf, asked_for, chosen)
 end
 
 -- Ask now, and for alternatives too.

@@ -70,7 +70,8 @@ end
 -- The server has more of what it answered, or something at last.
 function M.grown(uri)
   local shown, buf = face()
-  if shown and vim.uri_from_bufnr(buf) == uri then
+  local is_typing = vim.startswith(vim.api.nvim_get_mode().mode, "i")
+  if shown and is_typing and vim.uri_from_bufnr(buf) == uri then
     shown.grown(buf)
   end
 end

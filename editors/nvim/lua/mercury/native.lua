@@ -11,7 +11,7 @@ local space = vim.api.nvim_create_namespace("nvim.lsp.inline_completion")
 local offered = {} ---@type table<integer, mercury.Suggestion[]> by buffer
 local visible = {} ---@type table<integer, mercury.Suggestion?> by buffer, the one that was seen last
 local pending = {} ---@type table<integer, { client: vim.lsp.Client, id: integer }> by buffer
-local last = {} ---@type table<integer, { place: table, again: fun() }> by buffer, what Neovim asked last
+local last = {} ---@type table<integer, { client: vim.lsp.Client, place: table, again: fun() }> by buffer, what Neovim asked
 
 local function cancel(buf)
   local older = pending[buf]
@@ -47,6 +47,7 @@ local function asked(client, request, params, handler, buf)
   end
   local place = suggestion.place(buf)
   last[buf] = {
+    client = client,
     place = place,
     again = function()
       asked(client, request, params, handler, buf)
@@ -71,10 +72,11 @@ local function asked(client, request, params, handler, buf)
 end
 
 -- There is more of what is on the screen, or something at last. Neovim asks by itself only, so its last question is put
--- again, unless there is a newer one.
+-- again, unless there is a newer one, or its client speaks no more: Neovim has forgotten that.
 function M.grown(buf)
-  local question = last[buf]
-  if question and not pending[buf] and vim.deep_equal(question.place, suggestion.place(buf)) then
+  local question, speaker = last[buf], client_of.speaker(buf)
+  local is_newest = question and speaker and question.client.id == speaker.id and not pending[buf]
+  if is_newest and vim.deep_equal(question.place, suggestion.place(buf)) then
     question.again()
   end
 end
