@@ -728,7 +728,7 @@ async def test_outcome_of_a_next_edit_is_counted(client, method, params, counted
 async def test_growth_is_told_to_clients_that_ask_again(client, grows):
     await client.initialize({**INLINE, "experimental": {"mercury": {"grows": grows}}})
     uri = client.open("a.py", TEXT)
-    client.server.started._tell_growth(uri)
+    client.server.started.following._tell_growth(uri)
     assert client.told("mercury/didGrow") == ([{"uri": uri}] if grows else [])
 
 
@@ -757,7 +757,7 @@ async def test_failure_is_answered_without_its_traceback(client, monkeypatch, ca
     async def fail(uri: str, offset: int) -> str:
         raise RuntimeError("not today")
 
-    monkeypatch.setattr(client.server.started, "why", fail)
+    monkeypatch.setattr(client.server.started.completions, "why", fail)
     error = (await client.request("mercury/why", place(client.open("a.py", TEXT), 0, 0)))["error"]
     assert "not today" in error["message"]
     assert "data" not in error
