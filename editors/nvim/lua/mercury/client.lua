@@ -59,6 +59,16 @@ function M.face(buf)
   return M.speaker(buf) and M.chosen_face() or "off"
 end
 
+-- The server has more of what it answered, or something at last.
+function M.grown(uri)
+  local buf = vim.api.nvim_get_current_buf()
+  local face = M.face(buf)
+  local is_typing = vim.startswith(vim.api.nvim_get_mode().mode, "i")
+  if face ~= "off" and is_typing and vim.uri_from_bufnr(buf) == uri then
+    require(face == "own" and "mercury.ghost" or "mercury.native").grown(buf)
+  end
+end
+
 -- Neovim's inline completion serves exactly the client that speaks, and only where it is the face.
 local function settle(buf)
   if not vim.lsp.inline_completion or not vim.api.nvim_buf_is_valid(buf) then

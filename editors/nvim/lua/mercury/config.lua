@@ -28,7 +28,7 @@ function M.named(name, init_options)
         require("mercury.status").changed(context.client_id, params)
       end,
       ["mercury/didGrow"] = function(_, params)
-        require("mercury").grown(params.uri)
+        require("mercury.client").grown(params.uri)
       end,
       ["mercury/didChangePlaces"] = function()
         require("mercury.nextedit").places_changed()

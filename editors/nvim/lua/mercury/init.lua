@@ -67,15 +67,6 @@ local function cycle(step)
   end
 end
 
--- The server has more of what it answered, or something at last.
-function M.grown(uri)
-  local shown, buf = face()
-  local is_typing = vim.startswith(vim.api.nvim_get_mode().mode, "i")
-  if shown and is_typing and vim.uri_from_bufnr(buf) == uri then
-    shown.grown(buf)
-  end
-end
-
 function M.next()
   cycle(1)
 end
