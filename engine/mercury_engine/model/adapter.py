@@ -46,18 +46,23 @@ class Adapter(Struct, frozen=True, eq=False):
 
 def read_adapter(path: Path, config: ModelConfig) -> Adapter:
     """The adapter in a file, which has to be one of this model."""
+    floats = factors_in(path, REMEDY)
+    _check(floats, config, path)
+    special_SD = floats.pop(SPECIAL)
+    return Adapter(floats, special_SD)
+
+
+def factors_in(path: Path, remedy: str) -> Weights:
+    """Factors as floats; a file has them in four or eight bits with their scales, or as floats."""
     stored = {
         name: tensor.raw if name.endswith(SCALE) else tensor.floats()
-        for name, tensor in stored_tensors(path, REMEDY).items()
+        for name, tensor in stored_tensors(path, remedy).items()
     }
     for name in [name for name in stored if not name.endswith(SCALE)]:
         columns = stored[name].shape[-1] * (2 if stored[name].dtype == np.uint8 else 1)
         if not fits(stored, name, (*stored[name].shape[:-1], columns)):
-            raise ModelError(f"{path}: the scales of {name} do not fit; {REMEDY}")
-    floats = dequantized(stored)
-    _check(floats, config, path)
-    special_SD = floats.pop(SPECIAL)
-    return Adapter(floats, special_SD)
+            raise ModelError(f"{path}: {name} has no scales for its rows; {remedy}")
+    return dequantized(stored)
 
 
 def _check(floats: Weights, config: ModelConfig, path: Path) -> None:

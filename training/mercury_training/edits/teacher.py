@@ -29,7 +29,7 @@ class Teacher:
         precision = precision or frozen.quickest()
         config, weights = read(folder)
         model = network.with_weights(config, dequantized(weights))
-        self.model = frozen.freeze(model.float(), rank, 0, precision)
+        self.model = frozen.freeze(model, rank, 0, precision)
         self._attends = torch.bfloat16 if precision == torch.bfloat16 else torch.float32
         self.weights = {frozen.LEARNED + name: weight for name, weight in frozen.factors(self.model).items()}
         self.optimizer = Optimizer({name: weight.data for name, weight in self.weights.items()}, RATES, torch.float32)

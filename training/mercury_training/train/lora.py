@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from mercury_engine.model.adapter import DOWN, UP
+from mercury_engine.model.adapter import DOWN, UP, factors_in
+from mercury_engine.model.config import ModelError
 from mercury_engine.model.export import SCALE
 from mercury_engine.model.network import Model
-from mercury_engine.model.quantize import dequantize, dequantize_groups, quantize, quantize_groups
+from mercury_engine.model.quantize import quantize, quantize_groups
 from mercury_training.errors import TrainingError
 from mercury_training.train.processes import whole
 
@@ -79,18 +79,11 @@ def save(adapters: Mapping[str, Tensor], path: Path) -> None:
 
 
 def read(path: Path) -> dict[str, Tensor]:
-    """Factors as `save` writes them, or in int8 with a scale for each row, or floats."""
     try:
-        saved = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise TrainingError(f"{path}: holds no factors ({error}); name a {FACTORS_FILE} of a run") from error
-    for name in [name for name, factor in saved.items() if factor.dtype in (torch.int8, torch.uint8)]:
-        scales, values = saved.pop(name + SCALE, None), saved[name].numpy()
-        if scales is None or scales.dim() != 2 or len(scales) != len(values):
-            raise TrainingError(f"{path}: {name} has no scales for its rows; name a {FACTORS_FILE} of a run")
-        plain = dequantize if values.dtype == np.int8 else dequantize_groups
-        saved[name] = torch.from_numpy(plain(values, scales.numpy()))
-    return saved
+        stored = factors_in(path, f"name a {FACTORS_FILE} of a run")
+    except ModelError as error:
+        raise TrainingError(f"{path.name} holds no factors: {error}") from error
+    return {name: torch.from_numpy(factor) for name, factor in stored.items()}
 
 
 @torch.no_grad()
