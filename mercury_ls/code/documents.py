@@ -6,8 +6,9 @@ import time
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, cached_property, wraps
+from functools import cache, cached_property, lru_cache, wraps
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tree_sitter import Parser, Point, Tree
@@ -588,6 +589,12 @@ def _line_starts(text: str, first: int, last: int) -> list[int]:
     """The line starts from `first` to `last`, both included."""
     ends = (match.end() for match in TERMINATOR.finditer(text, first - 1, last + 1))
     return [end for end in ends if end <= last]
+
+
+@lru_cache(maxsize=64)
+def closed_file(path: str, text: str, tried: TriedTexts | None = None) -> Snapshot:
+    """A file that is not open, with its text on the disk."""
+    return Document(Path(path).as_uri(), path, "", CLOSED, text, tried=tried).snapshot()
 
 
 def _encodable(text: str) -> str:

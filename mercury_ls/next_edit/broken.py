@@ -7,12 +7,11 @@ answer = leading_to_left(question, undone, answer)      # what a rename or other
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_ls.code.documents import CLOSED, Document, Snapshot
+from mercury_ls.code.documents import Snapshot, closed_file
 from mercury_ls.code.edits import TextEdit, is_word
 from mercury_ls.completion.offers import PLACE, Answer, Offer
 from mercury_ls.next_edit.candidates import SURE, Candidate
@@ -76,7 +75,7 @@ def leading_to_left(question: NextQuestion, undone: Left, answer: Answer) -> Ans
 
 def _in_editor(file: Snapshot) -> Snapshot:
     """The file as an editor knows it: one that was read for its names alone has no address."""
-    return file if file.uri else Document(Path(file.path).as_uri(), file.path, "", CLOSED, file.text).snapshot()
+    return file if file.uri else closed_file(file.path, file.text)
 
 
 def _is_worth_going_to(question: NextQuestion, place: _Broken) -> bool:

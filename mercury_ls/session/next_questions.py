@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit
 from mercury_ls.code.diagnostics import FileDiagnostic, Reports
 from mercury_ls.code.differences import WORD
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.documents import Snapshot, closed_file
 from mercury_ls.code.edits import widened
 from mercury_ls.code.importers import IMPORTING, Importers
 from mercury_ls.code.modules import Project, family
@@ -23,7 +23,7 @@ from mercury_ls.next_edit.kinds.rename.uses import knows_imports
 from mercury_ls.next_edit.places import path_from
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.renamed import Sought, may_use, renamed_symbols, sought, sought_calls, sought_quotes
-from mercury_ls.session.open_files import OpenFiles, closed_file
+from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.requests import ANYONE, Asker, NextEditRequest
 from mercury_ls.wording import counted

@@ -5,12 +5,10 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import chain, islice
-from pathlib import Path
 from typing import Protocol
 
-from mercury_ls.code.documents import CLOSED, Change, Document, Snapshot, TriedTexts
+from mercury_ls.code.documents import Change, Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied, difference
 from mercury_ls.code.history import History
 from mercury_ls.code.positions import Encoding
@@ -317,12 +315,6 @@ def _stamp_of(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
-
-
-@lru_cache(maxsize=64)
-def closed_file(path: str, text: str, tried: TriedTexts) -> Snapshot:
-    """A file that is not open, with its text on the disk."""
-    return Document(Path(path).as_uri(), path, "", CLOSED, text, tried=tried).snapshot()
 
 
 def unfit(text: str) -> str:

@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.documents import Snapshot, closed_file
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Offer
-from mercury_ls.session.open_files import OpenFiles, closed_file
+from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.stats import Tally
 
 
