@@ -1,6 +1,5 @@
 """Opens third-party weights, converted or as downloaded, behind `Runtime`."""
 
-import os
 from pathlib import Path
 
 import msgspec
@@ -10,6 +9,7 @@ from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.convert import WEIGHTS_FILE, read_converted
 from mercury_engine.model.export import Weights
 from mercury_engine.model.runtime import Resources, Runtime, on_gpu
+from mercury_engine.model.threads import usual_threads
 from mercury_engine.record import ModelRecord
 
 CONTEXT = 8192
@@ -26,7 +26,7 @@ def open_decoder(folder: Path, record: ModelRecord, resources: Resources) -> Run
         return of_weights(config, weights, device="cuda", precision="bfloat16")
     from mercury_engine.model.openvino_runtime import OpenvinoRuntime, fastest_precision
 
-    threads = resources.threads or min(2, os.cpu_count() or 1)
+    threads = resources.threads or usual_threads()
     return OpenvinoRuntime(config, weights, threads=threads, precision=fastest_precision(weights))
 
 
