@@ -202,9 +202,25 @@ def where(question: Question) -> Question | Silence:
         return Silence("the cursor is in a private key, which no model is shown")
     if question.slow and not question.invoked:
         return Silence("the model is too slow here to follow your typing: request a suggestion by hand")
-    settings = question.settings
-    target = at_cursor(snapshot, question.offset, settings, invoked=question.invoked, strong=question.strong)
+    target = at_cursor(
+        snapshot,
+        question.offset,
+        question.settings,
+        invoked=question.invoked,
+        strong=question.strong,
+        edited=_edits_the_line(question),
+    )
     return target if isinstance(target, Silence) else replace(question, target=target)
+
+
+def _edits_the_line(question: Question) -> bool:
+    """Whether the user's last edit is of the line at the cursor."""
+    line = question.snapshot.line_of(question.offset)
+    latest = question.history.edits(1)
+    return any(
+        edit.path == question.snapshot.path and edit.line <= line < edit.line + max(edit.after.count("\n"), 1)
+        for edit in latest
+    )
 
 
 def gap_at(question: Question) -> Gap:

@@ -38,12 +38,14 @@ def at_cursor(
     *,
     invoked: bool = False,
     strong: bool = False,
+    edited: bool = False,
 ) -> Target | Silence:
-    """The span of an inline completion. An explicit request is answered even where mere typing is not interrupted. A
-    strong model is asked for several lines wherever no code follows on the line."""
+    """The span of an inline completion. An explicit request is answered even where mere typing is not interrupted; a
+    line that is complete is continued only where the user has `edited` it. A strong model is asked for several lines
+    wherever no code follows on the line."""
     line = snapshot.line_of(offset)
     tail = snapshot.text[offset : snapshot.line_end(line)]
-    if not invoked and (reason := _unwelcome(snapshot, offset, tail, settings)):
+    if not invoked and (reason := _unwelcome(snapshot, offset, tail, settings, edited=edited)):
         return Silence(reason)
     end = snapshot.line_end(line) if not tail.strip() else offset
     if strong and settings.multi_line != "never" and CLOSERS.match(tail):
@@ -51,11 +53,11 @@ def at_cursor(
     return Target(offset, end, _wants_block(snapshot, offset, tail, settings.multi_line))
 
 
-def _unwelcome(snapshot: Snapshot, offset: int, tail: str, settings: SuggestSettings) -> str:
+def _unwelcome(snapshot: Snapshot, offset: int, tail: str, settings: SuggestSettings, *, edited: bool) -> str:
     if tail and is_word(tail[0]):
         return "the cursor is inside a word"
-    if tail.strip() and not CLOSERS.match(tail):
-        return "code follows the cursor on its line"
+    if not (edited or CLOSERS.match(tail)):
+        return "code follows the cursor on its line, which you have not edited"
     place = syntax.inside(snapshot, offset)
     if place == "comment" and not settings.in_comments:
         return "inside a comment (suggest.in_comments is off)"

@@ -15,7 +15,7 @@ def test_target_is_where_and_how_much_is_asked_for(case: Case) -> None:
         for name, _, value in (setting.partition("=") for setting in given)
     }
     snapshot, offset = marked(case.drawn.replace("«", "").replace("»", ""), language)
-    asked = {name: bool(settings.pop(name, False)) for name in ("invoked", "strong")}
+    asked = {name: bool(settings.pop(name, False)) for name in ("invoked", "strong", "edited")}
     found = at_cursor(snapshot, offset, SuggestSettings(**settings), **asked)
     if isinstance(found, Silence):
         assert found.reason.startswith(case.expected)

@@ -96,6 +96,13 @@ async def test_going_another_way_asks_again(session, engine):
     assert engine.fills == 2
 
 
+async def test_complete_line_is_continued_where_it_is_edited(session, engine):
+    await check(session, "w = 1\nx = $0 + 2\n", "- code follows the cursor on its line, which you have not edited")
+    await check(session, "w = 3\nx = $0 + 2\n", "- which you have not edited")
+    assert engine.fills == 0
+    await check(session, "w = 3\nx = $0 + 4\n", "compute(y)")
+
+
 @pytest.mark.parametrize(
     ("deadline_ms", "expected"), [(0, "- too slow here to follow your typing"), (9000, "compute(y)")]
 )
