@@ -20,7 +20,7 @@ def test_second_thread_has_to_be_worth_it(alone, together, expected):
     assert threads.worthwhile({1: alone, 2: together}.__getitem__) == expected
 
 
-def test_one_slow_trial_decides_nothing():
+def test_slow_trial_decides_nothing():
     trials = {1: iter([9.0, *[1.0] * threads.TRIALS]), 2: iter([9.0, *[1.1] * threads.TRIALS])}
     assert threads.worthwhile(lambda count: next(trials[count])) == 2
 
