@@ -52,7 +52,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     threads: Annotated[
         int,
         Meta(
-            description="Number of engine threads; 0 means two, or one where two would share a core.",
+            description="Number of engine threads; 0 means two. One spares a battery, and takes half as long again.",
             ge=0,
             le=256,
         ),

@@ -8,8 +8,7 @@ from mercury_engine.model.checkpoint import read_checkpoint
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.convert import WEIGHTS_FILE, read_converted
 from mercury_engine.model.export import Weights
-from mercury_engine.model.runtime import Resources, Runtime, on_gpu
-from mercury_engine.model.threads import usual_threads
+from mercury_engine.model.runtime import Resources, Runtime, on_gpu, usual_threads
 from mercury_engine.record import ModelRecord
 
 CONTEXT = 8192

@@ -18,10 +18,9 @@ from mercury_engine.model.adapter import Adapter, read_adapter
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import ADAPTER_FILE, SCALE, Weights, read
 from mercury_engine.model.openvino_graph import Graph, build
-from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, score_bytes
+from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, score_bytes, usual_threads
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.model.stored import forget_pages
-from mercury_engine.model.threads import usual_threads
 
 HIDDEN = np.float32(-30_000)
 """Added to the score of a hidden column: zero after softmax, finite in every precision."""

@@ -1,5 +1,6 @@
 """The runtime interface for decoding: one forward over a few rows on top of a cache."""
 
+import os
 import shutil
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,11 @@ class Resources(Struct, frozen=True):
     threads: int = 0
     memory: int = 0
     free: Callable[[], int] = int
+
+
+def usual_threads() -> int:
+    """At most two: more gain little and slow other programs down."""
+    return min(2, os.cpu_count() or 1)
 
 
 def on_gpu(resources: Resources) -> bool:
