@@ -72,6 +72,11 @@ class Edit(Struct, frozen=True, omit_defaults=True):
     accepted: bool = False
     mentions: tuple[Mention, ...] = ()
 
+    @property
+    def rows(self) -> range:
+        """The lines that it left; one where it left none."""
+        return range(self.line, self.line + max(self.after.count("\n"), 1))
+
     def with_texts(self, change: Callable[[str], str]) -> "Edit":
         """The edit with each of its texts changed."""
         return Edit(

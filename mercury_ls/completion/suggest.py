@@ -214,13 +214,9 @@ def where(question: Question) -> Question | Silence:
 
 
 def _edits_the_line(question: Question) -> bool:
-    """Whether the user's last edit is of the line at the cursor."""
-    line = question.snapshot.line_of(question.offset)
-    latest = question.history.edits(1)
-    return any(
-        edit.path == question.snapshot.path and edit.line <= line < edit.line + max(edit.after.count("\n"), 1)
-        for edit in latest
-    )
+    """Whether the last edit is of the line at the cursor."""
+    snapshot, latest = question.snapshot, question.history.edits(1)
+    return any(edit.path == snapshot.path and snapshot.line_of(question.offset) in edit.rows for edit in latest)
 
 
 def gap_at(question: Question) -> Gap:

@@ -19,12 +19,12 @@ def unsettled(situation: Situation) -> str:
         return f"a block has nothing in it yet: line {empty.line + 1}"
     if edit.path != snapshot.path or edit.line >= snapshot.line_count:
         return ""
-    first, stop = edit.line, edit.line + max(edit.after.count("\n"), 1)
-    if not first <= snapshot.line_of(situation.offset) < stop:
+    rows = edit.rows
+    if snapshot.line_of(situation.offset) not in rows:
         return ""
     if situation.may_delete_more and _shortens_word_at(snapshot, situation.offset, edits):
         return "a word is being deleted at the cursor"
-    incomplete = _broken(snapshot, first, min(stop, snapshot.line_count)) or _unbalanced(snapshot, edit)
+    incomplete = _broken(snapshot, rows.start, min(rows.stop, snapshot.line_count)) or _unbalanced(snapshot, edit)
     if incomplete and not _broken_before(snapshot, edit):
         return "the statement at the cursor is not complete"
     return ""
