@@ -52,7 +52,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     threads: Annotated[
         int,
         Meta(
-            description="Number of engine threads; 0 means two. One spares a battery, and takes half as long again.",
+            description="Number of engine threads; 0 means two. One saves power, but answers take about twice as long.",
             ge=0,
             le=256,
         ),
