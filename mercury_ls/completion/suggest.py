@@ -36,7 +36,7 @@ LATE = "late: the deadline passed before there was a draft, since the engine was
 READING = "late: the model is still reading the code around the cursor, {} to go"
 EMPTY = "empty: the model adds nothing here"
 
-OPINION_TOKENS, OPINION_MS = 500, 2000.0
+OPINION_TOKENS, OPINION_MS = 300, 2000.0
 """What a model reads before it has an opinion of several edits, and how long these wait for it."""
 
 MASK = re.compile(r"\*{6,}")

@@ -19,8 +19,8 @@ from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.ranking import log_odds
 from mercury_ls.next_edit.rule import Rule
 
-MOST_PROPOSALS = 4
-LINES_ABOVE, LINES_BELOW = 6, 3
+MOST_PROPOSALS = 2
+LINES_ABOVE, LINES_BELOW = 3, 3
 LONGEST = 4000
 """In characters, the lines around a proposal included: reading more takes long."""
 
@@ -38,7 +38,7 @@ def by_lines(question: NextQuestion, candidates: Sequence[Candidate]) -> list[Bu
     """All that rules propose, the likeliest first; what is certain needs no opinion."""
     lines: dict[tuple[str, range], list[Candidate]] = {}
     for candidate in sorted(candidates, key=lambda candidate: -candidate.p_edit):
-        if candidate.text is not None and not candidate.certain:
+        if _is_uncertain(candidate):
             rows = lines_of(question.files[candidate.uri], candidate.start, candidate.end)
             together = lines.setdefault((candidate.uri, rows), [])
             if not together or candidate.p_edit >= ABOUT * together[0].p_edit:
@@ -67,7 +67,7 @@ def judged(
     candidates: Sequence[Candidate], bundles: Sequence[Bundle], likelihoods: Sequence[Likelihood | None]
 ) -> list[Candidate]:
     """The candidates with the chances that they have by the model's opinion. What it says of a proposal also tells of
-    the other candidates of its rules."""
+    the other candidates of its rules; without those of which it says nothing."""
     chances: dict[CandidatePlace, float] = {}
     shifts: dict[Rule | None, list[float]] = {}
     for bundle, likelihood in zip(bundles, likelihoods, strict=True):
@@ -77,7 +77,8 @@ def judged(
             for candidate in bundle:
                 chances[place_of(candidate)] = chance
                 shifts.setdefault(candidate.rule, []).append(log_odds(chance) - log_odds(before))
-    return [_judged(candidate, chances, shifts) for candidate in candidates] if chances else list(candidates)
+    told = (candidate for candidate in candidates if candidate.rule in shifts or not _is_uncertain(candidate))
+    return [_judged(candidate, chances, shifts) for candidate in told]
 
 
 def chance_by_rule(candidate: Candidate) -> float:
@@ -87,11 +88,14 @@ def chance_by_rule(candidate: Candidate) -> float:
 def _judged(
     candidate: Candidate, chances: Mapping[CandidatePlace, float], shifts: Mapping[Rule | None, Sequence[float]]
 ) -> Candidate:
-    if candidate.text is None or candidate.certain:
+    if not _is_uncertain(candidate):
         return candidate
-    shift = mean(shifts.get(candidate.rule, (0.0,)))
-    shifted = logistic(log_odds(chance_by_rule(candidate)) + shift)
+    shifted = logistic(log_odds(chance_by_rule(candidate)) + mean(shifts[candidate.rule]))
     return replace(candidate, p_edit=chances.get(place_of(candidate), shifted), p_due=1.0)
+
+
+def _is_uncertain(candidate: Candidate) -> bool:
+    return candidate.text is not None and not candidate.certain
 
 
 def _proposal(snapshot: Snapshot, bundle: Bundle) -> Proposal:

@@ -275,8 +275,8 @@ def _with_evidence(question: NextQuestion, answer: Answer, rewrite: region.Regio
 async def _judged_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
 ) -> AsyncGenerator[Answer]:
-    """The answer after the model's opinion on what the rules propose, unless it is asked for by hand, or anything is
-    certain. The answer by rule stays if the model has no opinion."""
+    """The answer with the first of the rules' likeliest edits that a model finds likely enough, unless it is asked for
+    by hand, or anything is certain. The answer by rule stays if the model has no opinion."""
     is_asked = question.judges and not question.invoked and not any(c.certain for c in candidates)
     bar, bundles = ranking.load().bar, opinion.bundles(question, candidates) if is_asked else []
     if not bundles:
@@ -285,10 +285,13 @@ async def _judged_by(
     try:
         async with aclosing(engine.judge(proposals)) as drafts:
             async for opinions in drafts:
-                if opinions.final:
+                is_told = any(likelihood is not None for likelihood in opinions.likelihoods)
+                if is_told:
                     judged = opinion.judged(candidates, bundles, opinions.likelihoods)
                     answer = await _checked(question, distinct(judged), bar)
                 yield replace(answer, step=opinions.step)
+                if is_told and answer.offer:
+                    return
     except (EngineUnavailable, EngineError) as error:
         log.info("the engine had no opinion of a next edit: %s", error)
 

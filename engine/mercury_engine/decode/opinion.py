@@ -16,7 +16,7 @@ from mercury_engine.prompts.proposal import diffs, proposal_prompt
 from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 
-LONGEST_HISTORY, LONGEST_PLACE, LONGEST_WRITTEN = 600, 300, 200
+LONGEST_HISTORY, LONGEST_PLACE, LONGEST_WRITTEN = 200, 300, 200
 """In tokens: of earlier edits, of which the newest count most; of the lines above and the old ones; of the new ones."""
 
 LEAST = math.log(1e-9)
@@ -49,7 +49,7 @@ class Opinion(Struct, eq=False):
         return cls(np.array(read + judged, np.int32), len(read) - 1)
 
     def form(self, session: EngineSession, pace: ReadingPace, report: Report) -> Passes[None]:
-        """Read what comes before, then the proposal in one forward."""
+        """Read what comes before, then the proposal in one forward, and pause: this one may be enough."""
         prefix = Prefix.stream(self.ids)
         before, chunk = prefix.upto(self.anchor + 1), pace.chunk()
         leave = max(chunk - (len(prefix) - len(before)), 1)
@@ -61,6 +61,7 @@ class Opinion(Struct, eq=False):
         session.keep(forward, before)
         report.count("opinion", rows=len(fused.rows.ids_R), settled=0)
         self.likelihood = _likelihood(np.asarray(forward.logits_WV, np.float32)[:-1], self.ids[self.anchor + 1 :])
+        yield
 
 
 def _likelihood(logits_WV: np.ndarray, ids_W: np.ndarray) -> float:

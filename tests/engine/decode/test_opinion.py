@@ -53,6 +53,13 @@ def test_earlier_edits_are_read_only_once():
     assert answering.report.actions == {"read": read, "opinion": 2}
 
 
+def test_opinion_is_told_as_soon_as_it_is_there():
+    told = [opinions.likelihoods for opinions in engine(random_runtime()).judge(proposals("pass\n", ""))]
+    first, second = told[-1]
+    assert (first, None) in told
+    assert second is not None
+
+
 def test_without_time_there_is_no_opinion():
     assert last(engine(random_runtime()), proposals("        pass\n", deadline_ms=0.0)) == (None,)
 

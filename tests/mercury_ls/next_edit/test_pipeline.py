@@ -284,6 +284,17 @@ async def test_model_without_time_changes_nothing():
     assert (await last_of(question, Engine(Late()))).edits == (await last_of(question)).edits
 
 
+async def test_edit_that_is_likely_enough_waits_for_no_other_opinion():
+    class InTurn:
+        def judge(self, proposals):
+            yield Opinions(1, (None, None))
+            yield Opinions(2, (-0.04, None))
+            raise AssertionError("the second one is not waited for")
+
+    question = question_of(THIRD + 'fourth = fetch("d")\n', "python", judges=True)
+    assert (await last_of(question, Engine(InTurn()))).edits
+
+
 @pytest.mark.parametrize("error", [EngineError("broken"), EngineUnavailable("gone")])
 async def test_rules_answer_without_an_engine_that_fails(error):
     class Broken:
