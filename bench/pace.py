@@ -29,7 +29,6 @@ from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.published import write_gguf
 from mercury_engine.model.runtime import Cache, Resources, Rows, Runtime
 from mercury_engine.record import read_record
-from mercury_engine.tokens.prefix import Prefix
 
 TOKENS, CHUNK = 512, 256
 PASSES = (1, 8, 32)
@@ -67,25 +66,23 @@ def _opened(name: str) -> tuple[Path, OpenvinoRuntime]:
 
 
 def measured(runtime: Runtime) -> Iterator[tuple[str, float]]:
-    config, length = runtime.config, TOKENS + 1
-    prefix = Prefix.of([0] * length, range(length))
-    seconds = min(_read(runtime, prefix) for _ in range(2))
+    config = runtime.config
+    seconds = min(_read(runtime) for _ in range(2))
     layers = config.parameters - config.vocabulary * config.width * (1 if config.tied else 2)
     flops = 2 * TOKENS * layers
     yield "read, tokens/s", TOKENS / seconds
     yield "read, share of float32", flops / seconds / _float32_flops(config.width, config.feed_forward)
     cache = runtime.cache()
-    cache.append(runtime.forward(fuse(0, prefix.upto(TOKENS), TOKENS - 1).rows, cache), [0] * TOKENS)
+    cache.append(runtime.forward(fuse(0, np.zeros(TOKENS, np.int32), TOKENS - 1).rows, cache), [0] * TOKENS)
     for rows in PASSES:
-        ahead = Prefix.of([0] * (TOKENS + rows), range(TOKENS + rows))
-        forward = fuse(TOKENS, ahead, TOKENS).rows
+        forward = fuse(TOKENS, np.zeros(TOKENS + rows, np.int32), TOKENS).rows
         yield f"{rows} rows, ms", 1000 * min(_seconds(runtime, forward, cache) for _ in range(REPEATS))
 
 
-def _read(runtime: Runtime, prefix: Prefix) -> float:
+def _read(runtime: Runtime) -> float:
     cache, started = runtime.cache(), time.perf_counter()
     for start in range(0, TOKENS, CHUNK):
-        rows = fuse(start, prefix.upto(start + CHUNK), start + CHUNK - 1).rows
+        rows = fuse(start, np.zeros(start + CHUNK, np.int32), start + CHUNK - 1).rows
         cache.append(runtime.forward(rows, cache), [0] * CHUNK)
     return time.perf_counter() - started
 

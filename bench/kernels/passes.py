@@ -21,7 +21,6 @@ from mercury_engine.model.gpu.step import Backends
 from mercury_engine.model.gpu.weights import Layer, Network
 from mercury_engine.model.network import rotations
 from mercury_engine.model.runtime import Pass
-from mercury_engine.tokens.prefix import Prefix
 from mercury_kernels.head import Head
 from mercury_kernels.linear import Weight
 
@@ -228,8 +227,7 @@ def _verifying(cache: PageCache, tokens: int, permitted: np.ndarray) -> Pass:
 def _passing(cache: PageCache, count: int, canvases: list[Canvas], permitted: np.ndarray) -> Pass:
     length = cache.length + count
     ids = 64 + np.arange(length) % 256
-    prefix = Prefix.of(ids, np.arange(length))
-    return Pass(fuse(cache.length, prefix, 0, canvases, permitted_V=permitted).rows, cache)
+    return Pass(fuse(cache.length, ids, 0, canvases, permitted_V=permitted).rows, cache)
 
 
 def _filled(runtime: GpuRuntime, columns: int) -> PageCache:
@@ -237,8 +235,8 @@ def _filled(runtime: GpuRuntime, columns: int) -> PageCache:
     while cache.length < columns:
         count = min(256, columns - cache.length)
         length = cache.length + count
-        prefix = Prefix.of(64 + np.arange(length) % 256, np.arange(length))
-        forward = runtime.forward(fuse(cache.length, prefix, count).rows, cache)
+        ids = 64 + np.arange(length) % 256
+        forward = runtime.forward(fuse(cache.length, ids, count).rows, cache)
         cache.append(forward, range(count))
     return cache
 

@@ -47,7 +47,6 @@ from mercury_engine.tokens.layout import (
     pieces,
     until_end,
 )
-from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM
 
@@ -170,7 +169,7 @@ class MercuryEngine(Engine):
 
     def _read_past(self, regions: Regions) -> Generator[None]:
         past = Revising.of(self._decoder.tokenizer, self._presentation.calibration, regions).past
-        session = self._sessions.open(f"{regions.session}, edits", past.ids_R, edits=True)
+        session = self._sessions.open(f"{regions.session}, edits", past, edits=True)
 
         def read() -> Passes[None]:
             while (yield from self._decoder.pace.read_ahead(session, past, self.report)):
@@ -244,12 +243,12 @@ class MercuryEngine(Engine):
 
     def _rewritten(self, regions: Regions) -> Generator[Rewrites]:
         revising = Revising.of(self._decoder.tokenizer, self._presentation.calibration, regions)
-        session = self._sessions.open(f"{regions.session}, edits", revising.past.ids_R, edits=True)
+        session = self._sessions.open(f"{regions.session}, edits", revising.past, edits=True)
         steps = count(1)
 
         def told(final: bool) -> Rewrites:
             step = next(steps) if revising.answers else 0
-            unread = 0 if step else len(revising.past) - session.shares(revising.past.ids_R)
+            unread = 0 if step else len(revising.past) - session.shares(revising.past)
             return Rewrites(step, revising.rewritten(), final, unread=unread)
 
         passes = revising.run(session, self._decoder.chooser.permitted_V, self._decoder.pace, self.report)
@@ -277,9 +276,8 @@ class MercuryEngine(Engine):
             self._sessions.trim()
 
     def _prefill(self, session: EngineSession, row: LayoutRow) -> Passes[None]:
-        prefix = Prefix.stream(row.ids)
         cached = session.shares(row.ids)
-        while (yield from self._decoder.pace.read_ahead(session, prefix, self.report)):
+        while (yield from self._decoder.pace.read_ahead(session, row.ids, self.report)):
             self.report.reads(pieces(row.ids, cached, session.cache.length))
             cached = session.cache.length
             self._sessions.trim()

@@ -1,9 +1,10 @@
 """One answer while it is decoded: its tokens, where it ends, what it says, and how sure the model is of it."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 
+import numpy as np
 from msgspec import Struct
 
 from mercury_engine.api import Draft, Rewritten, Slot
@@ -35,7 +36,7 @@ class ContinuationQuestion(Struct, frozen=True, eq=False):
     """
 
     prompt: Prompt
-    ids: Sequence[int]
+    ids: np.ndarray
     kind: AnswerKind
     read: Read
     before: str = ""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import lru_cache, partial
 
+import numpy as np
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineError, Gap, Regions
@@ -49,12 +50,12 @@ class Asking:
         prompt, ids = self._begun(edit_prompt.prompt)
         return ContinuationQuestion(prompt, ids, "window", partial(_rewritten, edit_prompt, old), old=old)
 
-    def _begun(self, prompt: Prompt) -> tuple[Prompt, list[int]]:
+    def _begun(self, prompt: Prompt) -> tuple[Prompt, np.ndarray]:
         """The prompt, forced to begin with no more than a part of a token, and its tokens with the rest."""
         begun, forced = self._tokenizer.split(prompt.forced)
         limit = prompt.most_tokens - self._count(prompt.forced) + self._count(forced)
         ids = [*self._tokenizer.encode_prompt(prompt), *self._tokenizer.encode(begun)]
-        return replace(prompt, forced=forced, most_tokens=limit), ids
+        return replace(prompt, forced=forced, most_tokens=limit), np.array(ids, np.int32)
 
     def _split(self, head: str) -> tuple[str, str]:
         """What the head of the cursor's line gives the prompt, and what it gives the answer to begin with.

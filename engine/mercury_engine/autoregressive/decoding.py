@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from mercury_engine.autoregressive.answer import Continuation, ContinuationQuestion
 from mercury_engine.decode.choice import Choice, ids_of
 from mercury_engine.decode.decoding import Decoder, Decoding, DecodingOptions
@@ -50,9 +48,9 @@ class AutoregressiveDecoding(Decoding[Continuation]):
         super().__init__(
             decoder,
             session,
-            np.array(question.ids, np.int32),
+            question.ids,
             Continuation(tokenizer, question, limit, names),
-            PromptLookup(tokenizer, question.ids, tokenizer.encode(before)),
+            PromptLookup(tokenizer, question.ids.tolist(), tokenizer.encode(before)),
             texts,
             DecodingOptions(runners_up=runners_up),
         )
@@ -62,7 +60,7 @@ class AutoregressiveDecoding(Decoding[Continuation]):
     @property
     def pending(self) -> int:
         """The tokens that are yet to be read."""
-        return len(self.ids) - self._session.align(self.prefix)
+        return len(self.ids) - self._session.align(self.ids)
 
 
 def departures(answer: Continuation, tokenizer: PretrainedTokenizer) -> list[list[Choice]]:

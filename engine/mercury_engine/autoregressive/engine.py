@@ -9,7 +9,6 @@ from itertools import product
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
 from msgspec.structs import replace
 
 from mercury_engine.api import (
@@ -48,7 +47,6 @@ from mercury_engine.prompts.edits import EditFormat
 from mercury_engine.prompts.edits.asked import window_of
 from mercury_engine.prompts.fim import settled
 from mercury_engine.record import ModelRecord
-from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 Ask = Callable[[int], ContinuationQuestion]
@@ -187,7 +185,7 @@ class AutoregressiveEngine(Engine):
         if prompts and self._is_quick(prompts[0]):
             del prompts[1:]
         for prompt in reversed(prompts):
-            session = self._sessions.open(question.session, np.array(prompt.ids))
+            session = self._sessions.open(question.session, prompt.ids)
             with self._reserved(session, prompt):
                 yield from run_unbatched(self._decoder.runtime, self._read(session, prompt))
         for costs in self._measuring:
@@ -242,7 +240,7 @@ class AutoregressiveEngine(Engine):
         return self._decoder.pace.is_quick(self._unread(question))
 
     def _unread(self, question: ContinuationQuestion) -> int:
-        return self._sessions.unread(np.array(question.ids))
+        return self._sessions.unread(question.ids)
 
     def _decodings(
         self,
@@ -256,7 +254,7 @@ class AutoregressiveEngine(Engine):
     ) -> Iterator[tuple[AutoregressiveDecoding, bool]]:
         """What is being decoded, after each forward, and whether that was the last."""
         self.report.asked(len(question.ids), self._unread(question))
-        session = self._sessions.open(context.session, np.array(question.ids))
+        session = self._sessions.open(context.session, question.ids)
         attempts = self._attempts(place, session, question, seed, names)
         return self._batcher.run(self._steps(attempts, place, context.deadline_ms, bar), session)
 
@@ -331,7 +329,7 @@ class AutoregressiveEngine(Engine):
         return sources
 
     def _read(self, session: EngineSession, question: ContinuationQuestion) -> Passes[None]:
-        while (yield from self._decoder.pace.read_ahead(session, Prefix.stream(question.ids), self.report)):
+        while (yield from self._decoder.pace.read_ahead(session, question.ids, self.report)):
             self._sessions.trim()
             yield
 

@@ -3,19 +3,14 @@
 Shapes: R rows of a forward, W rows whose logits are wanted, V vocabulary, S slots of a canvas.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from mercury_engine.decode.tree import NO_DRAFT, DraftTree
 from mercury_engine.model.runtime import Rows
-from mercury_engine.tokens.blocks import slot_positions
-from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.vocabulary import CANVASES, MASK
-
-Extend = Callable[[Sequence[int]], Prefix]
-"""Gives a prefix with further tokens behind it."""
 
 
 class Canvas(Struct, frozen=True, eq=False):
@@ -49,33 +44,27 @@ class Fused(Struct, frozen=True, eq=False):
 
 def fuse(
     cached: int,
-    prefix: Prefix,
+    ids: np.ndarray,
     first: int,
     canvases: Sequence[Canvas] = (),
     *,
     draft: DraftTree = NO_DRAFT,
-    extend: Extend | None = None,
     permitted_V: np.ndarray | None = None,
 ) -> Fused:
-    """The rows of a prefix behind the `cached` ones, with logits from the row `first` of them on, then a draft behind
-    the last one, then canvases. A draft is laid out path by path, each with what `extend` gives for it.
-
-    The logits of a canvas's last slot are not wanted.
-    """
-    pending = len(prefix) - cached
+    """The rows of the tokens `ids` behind the `cached` ones, with logits from the row `first` of them on, then a draft
+    behind the last one, then canvases. The logits of a canvas's last slot are not wanted."""
+    pending = len(ids) - cached
     clean = pending + len(draft.ids)
-    sources = [(prefix, row) for row in range(cached, len(prefix))] + _drafted(draft, len(prefix), extend)
-    pieces = [_piece(prefix, slice(cached, None)), *(_piece(path, slice(at, at + 1)) for path, at in sources[pending:])]
+    positions = [*range(cached, len(ids)), *(len(ids) + depth for depth in draft.depths)]
     wanted = list(range(first, clean))
-    at = clean
     for canvas in canvases:
-        size, (path, row) = len(canvas.inputs), sources[canvas.anchor]
-        pieces.append((canvas.inputs, slot_positions(int(path.positions_R[row]), size)))
+        at, start, size = len(positions), positions[canvas.anchor] + 1, len(canvas.inputs)
+        positions += range(start, start + size)
         wanted += range(at, at + size - 1)
-        at += size
-    ids_R, positions_R = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    inputs = (ids[cached:], draft.ids, *(canvas.inputs for canvas in canvases))
+    ids_R = np.concatenate([np.array(part, np.int32) for part in inputs])
     mask_RC = None if draft.is_chain and not canvases else _mask(cached, pending, draft, canvases)
-    rows = Rows(ids_R, positions_R, mask_RC=mask_RC, rows=wanted, permitted_V=permitted_V)
+    rows = Rows(ids_R, np.array(positions, np.int32), mask_RC=mask_RC, rows=wanted, permitted_V=permitted_V)
     return Fused(rows, clean, first, tuple(canvases))
 
 
@@ -86,21 +75,6 @@ def masked(size: int) -> np.ndarray:
 def canvas_for(slots: int) -> int:
     """The smallest canvas with this many slots, or the largest of all."""
     return next((size for size in CANVASES if size >= slots), CANVASES[-1])
-
-
-def _piece(path: Prefix, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-    return path.ids_R[rows], path.positions_R[rows]
-
-
-def _drafted(draft: DraftTree, start: int, extend: Extend | None) -> list[tuple[Prefix, int]]:
-    """For each drafted token a prefix with it, and its row there."""
-    places: dict[int, tuple[Prefix, int]] = {}
-    for leaf in draft.leaves():
-        assert extend is not None, "a draft extends the prefix"
-        numbers = draft.path(leaf)
-        path = extend([draft.ids[number] for number in numbers])
-        places |= {number: (path, start + depth) for depth, number in enumerate(numbers)}
-    return [places[number] for number in range(len(draft.ids))]
 
 
 def _mask(cached: int, pending: int, draft: DraftTree, canvases: Sequence[Canvas]) -> np.ndarray:

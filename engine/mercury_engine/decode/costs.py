@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from mercury_engine.decode.canvas import Canvas, fuse, masked
 from mercury_engine.model.runtime import Cache, Rows, Runtime
-from mercury_engine.tokens.prefix import Prefix
 
 MOST_ROWS = 128
 """The most rows of a pass that verifies drafts and draws canvases behind them."""
@@ -108,9 +107,8 @@ class CostMeter:
     def _time(self, rows: int, cache: Cache) -> float:
         """The milliseconds of one clean row with a canvas behind it."""
         canvases = [Canvas(0, masked(rows - 1))] if rows > 1 else []
-        length = self._context + 1
-        prefix = Prefix.stream([0] * length)
-        fused = fuse(self._context, prefix, 0, canvases, permitted_V=self._permitted_V)
+        ids = np.zeros(self._context + 1, np.int32)
+        fused = fuse(self._context, ids, 0, canvases, permitted_V=self._permitted_V)
         started = self.clock()
         self._runtime.forward(fused.rows, cache)
         return (self.clock() - started) * 1000

@@ -33,7 +33,6 @@ from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.decode.tree import DraftTree
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.layout import until_end
-from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.vocabulary import CANVASES, EOM
 
 ALTERNATIVES = 3
@@ -53,10 +52,10 @@ class Decoder(Struct, frozen=True, eq=False, kw_only=True):
     pace: ReadingPace
     canvases: Sequence[int] = CANVASES
 
-    def read(self, session: EngineSession, prefix: Prefix) -> Passes[bool]:
+    def read(self, session: EngineSession, ids: np.ndarray) -> Passes[bool]:
         """Read a chunk of the context, if more than one is left; True if that took a pass."""
         chunk = self.pace.chunk()
-        return self.pace.read(session, prefix, self.report, leave=chunk, chunk=chunk)
+        return self.pace.read(session, ids, self.report, leave=chunk, chunk=chunk)
 
 
 class GrowingAnswer(Protocol):
@@ -131,17 +130,13 @@ class Decoding(Generic[A]):
         self._canvas: DraftSource | None = None
 
     @property
-    def prefix(self) -> Prefix:
-        return Prefix.stream(self.ids)
-
-    @property
     def done(self) -> bool:
         """True if the answer is complete, or has become too improbable to continue."""
         return self.answer.done or self.probability < self.options.floor
 
     def advance(self) -> Passes[None]:
         """One pass: a chunk of the context, or the best action once at most a chunk is left."""
-        if (yield from self._decoder.read(self._session, self.prefix)):
+        if (yield from self._decoder.read(self._session, self.ids)):
             return
         yield from self._act(self._next_action())
 
@@ -199,13 +194,13 @@ class Decoding(Generic[A]):
         return [size for size in self._decoder.canvases if size <= largest]
 
     def _act(self, action: Action) -> Passes[None]:
-        cached, before = self._session.align(self.prefix), len(self.ids)
+        cached, before = self._session.align(self.ids), len(self.ids)
         fused = self._fused(cached, action)
         forward = yield Pass(fused.rows, self._session.cache)
         accepted = self._verify(fused, forward.logits_WV, action.draft)
         valid = [*range(before - cached), *(before - cached + number for number in accepted)]
         self._redraft(fused, forward.logits_WV, valid[-1], len(self.ids) - cached - len(valid))
-        self._session.keep(forward, self.prefix.upto(cached + len(valid)), valid)
+        self._session.keep(forward, self.ids[: cached + len(valid)], valid)
         self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=len(self.ids) - before)
 
     def _redraft(self, fused: Fused, logits_WV: np.ndarray, row: int, settled: int) -> None:
@@ -220,19 +215,7 @@ class Decoding(Generic[A]):
         last = len(self.ids) - cached - 1
         canvases = [Canvas(last + anchor, masked(action.size)) for anchor in action.anchors]
         permitted_V = self._decoder.chooser.permitted_V
-        return fuse(
-            cached,
-            self.prefix,
-            last,
-            canvases,
-            draft=action.draft,
-            extend=self._extended,
-            permitted_V=permitted_V,
-        )
-
-    def _extended(self, ids: Sequence[int]) -> Prefix:
-        """The stream with further tokens."""
-        return Prefix.stream(np.concatenate([self.ids, np.array(ids, np.int32)]))
+        return fuse(cached, self.ids, last, canvases, draft=action.draft, permitted_V=permitted_V)
 
     def _keep_canvas(self, logits_SV: np.ndarray) -> None:
         choices = self._decoder.chooser.slots(logits_SV, self.answer.typed, ALTERNATIVES)

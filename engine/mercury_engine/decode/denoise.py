@@ -59,7 +59,7 @@ class GapDecoding(Decoding[GapAnswer]):
 
     def sketch(self, size: int) -> Passes[None]:
         """Like `run`, but the only action is a canvas behind the forced start."""
-        while (yield from self._decoder.read(self._session, self.prefix)):
+        while (yield from self._decoder.read(self._session, self.ids)):
             yield
         draft = DraftTree.chain(self.options.forced.ids)
         size = min(size, max(self._sizes(), default=0)) if self._decoder.decode == "policy" else 0

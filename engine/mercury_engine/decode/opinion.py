@@ -13,7 +13,6 @@ from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes
 from mercury_engine.prompts.proposal import diffs, proposal_prompt
-from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 
 LONGEST_HISTORY, LONGEST_PLACE, LONGEST_WRITTEN = 200, 300, 200
@@ -50,13 +49,12 @@ class Opinion(Struct, eq=False):
 
     def form(self, session: EngineSession, pace: ReadingPace, report: Report) -> Passes[None]:
         """Read what comes before, then the proposal in one forward, and pause: this one may be enough."""
-        prefix = Prefix.stream(self.ids)
-        before, chunk = prefix.upto(self.anchor + 1), pace.chunk()
-        leave = max(chunk - (len(prefix) - len(before)), 1)
+        before, chunk = self.ids[: self.anchor + 1], pace.chunk()
+        leave = max(chunk - (len(self.ids) - len(before)), 1)
         while (yield from pace.read(session, before, report, leave=leave, chunk=chunk)):
             yield
         cached = session.align(before)
-        fused = fuse(cached, prefix, self.anchor - cached)
+        fused = fuse(cached, self.ids, self.anchor - cached)
         forward = yield Pass(fused.rows, session.cache)
         session.keep(forward, before)
         report.count("opinion", rows=len(fused.rows.ids_R), settled=0)

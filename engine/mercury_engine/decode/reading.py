@@ -5,13 +5,14 @@ from collections import deque
 from collections.abc import Callable
 from statistics import median
 
+import numpy as np
+
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.policy import Report
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.room import chunk_at
 from mercury_engine.model.runtime import Pass, Passes
-from mercury_engine.tokens.prefix import Prefix
 
 CHUNKS = (256, 128, 64, 32)
 WAITING_SECONDS, IDLE_SECONDS = 0.5, 0.2
@@ -62,12 +63,12 @@ class ReadingPace:
         """True if nobody minds to wait until so many tokens are read."""
         return self.milliseconds(unread) <= 1000 * AT_ONCE_SECONDS * SLACK
 
-    def read(self, session: EngineSession, prefix: Prefix, report: Report, *, leave: int, chunk: int) -> Passes[bool]:
+    def read(self, session: EngineSession, ids: np.ndarray, report: Report, *, leave: int, chunk: int) -> Passes[bool]:
         """Read a chunk if more than `leave` tokens are unread; True if that took a forward."""
-        cached = session.align(prefix)
-        if len(prefix) - cached <= chunk_at(cached, leave):
+        cached = session.align(ids)
+        if len(ids) - cached <= chunk_at(cached, leave):
             return False
-        part = prefix.upto(min(cached + chunk_at(cached, chunk), len(prefix) - 1))
+        part = ids[: min(cached + chunk_at(cached, chunk), len(ids) - 1)]
         rows = fuse(cached, part, len(part) - cached).rows
         started = self._clock()
         forward = yield Pass(rows, session.cache)
@@ -76,10 +77,10 @@ class ReadingPace:
         report.count("read", rows=len(rows.ids_R), settled=0)
         return True
 
-    def read_ahead(self, session: EngineSession, prefix: Prefix, report: Report) -> Passes[bool]:
+    def read_ahead(self, session: EngineSession, ids: np.ndarray, report: Report) -> Passes[bool]:
         """Read a chunk for nobody yet, of all but the last token; True if that took a forward."""
-        cached = session.align(prefix)
-        if not (yield from self.read(session, prefix, report, leave=1, chunk=self.chunk(IDLE_SECONDS))):
+        cached = session.align(ids)
+        if not (yield from self.read(session, ids, report, leave=1, chunk=self.chunk(IDLE_SECONDS))):
             return False
         report.prompts["ahead"] += session.cache.length - cached
         return True

@@ -16,7 +16,6 @@ from mercury_engine.decode.rewriting import RegionAnswer, RegionQuestion, Rewrit
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Passes
 from mercury_engine.tokens import revisions
-from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 
 LONGEST_ANSWER = 160
@@ -40,19 +39,18 @@ class Revising(Struct, eq=False):
     tokenizer: Tokenizer
     calibration: Calibration
     regions: Sequence[Region]
-    past: Prefix
+    past: np.ndarray
     questions: Sequence[RegionQuestion]
     answers: Mapping[int, RegionAnswer] = {}
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, calibration: Calibration, question: Regions) -> "Revising":
         ids, path = revisions.past(tokenizer, question.edits, question.regions[0])
-        past = Prefix.of(ids, np.arange(len(ids), dtype=np.int32))
         return cls(
             tokenizer,
             calibration.rewriting or JOINT,
             question.regions,
-            past,
+            np.array(ids, np.int32),
             [_question(tokenizer, region, path) for region in question.regions],
         )
 

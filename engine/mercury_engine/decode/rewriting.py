@@ -22,7 +22,6 @@ from msgspec import Struct
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Forward, Pass, Passes, Rows
-from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.vocabulary import EOM
 
 DRAFTED = 7
@@ -53,7 +52,7 @@ class Rewriting:
     def __init__(
         self,
         session: EngineSession,
-        past: Prefix,
+        past: np.ndarray,
         questions: Sequence[RegionQuestion],
         permitted_V: np.ndarray,
         limit: int,
@@ -121,13 +120,13 @@ class Rewriting:
 
     def _unread(self) -> Sequence[int] | np.ndarray:
         """What the session has to read of the past again, and all places with it, if another request has used it."""
-        if self._session.prefix is self._past and self._session.cache.length == self._length:
+        if self._session.ids is self._past and self._session.cache.length == self._length:
             return ()
         for place in self._places.values():
             place.columns.clear()
         for change in self._changes:
             change.columns.clear()
-        return self._past.ids_R[self._session.align(self._past) :]
+        return self._past[self._session.align(self._past) :]
 
     def _pass(
         self, chains: "Sequence[_Chain]", unread: Sequence[int] | np.ndarray, counts: Sequence[int]
@@ -165,7 +164,7 @@ class Rewriting:
             at, column = at + len(chain.ids), column + count
         assert self._forward is not None, "a pass was run"
         self._session.cache.append(self._forward, rows)
-        self._session.prefix = self._past
+        self._session.ids = self._past
         self._length = self._session.cache.length
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from mercury_engine.api import Edit, Gap, Snippet
 from mercury_engine.model.runtime import Cache, Forward, Runtime
 from mercury_engine.tokens.layout import Budget, Frozen, freeze, is_stale
-from mercury_engine.tokens.prefix import Prefix, common_prefix
+from mercury_engine.tokens.prefix import common_prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -147,34 +147,33 @@ class Places:
 
 
 class EngineSession:
-    """Encoded rows. `prefix` describes the contents of `cache` at every moment: a request may therefore stop anywhere,
-    and two that take turns in one session only cost each other time."""
+    """Encoded rows: `cache` holds those of the tokens `ids` at every moment. A request may therefore stop anywhere, and
+    two that take turns in one session only cost each other time."""
 
     def __init__(self, cache: Cache, *, edits: bool = False) -> None:
         self.cache = cache
         self.edits = edits
-        self.prefix: Prefix | None = None
+        self.ids = np.empty(0, np.int32)
 
     def shares(self, ids: np.ndarray) -> int:
-        """How many of these tokens it begins with. They may have other positions."""
-        return 0 if self.prefix is None else common_prefix([self.prefix.ids_R], [ids])
+        """How many of these tokens it begins with."""
+        return common_prefix(self.ids, ids)
 
-    def align(self, prefix: Prefix) -> int:
-        """Truncate the cache at the first difference; return how many rows of the prefix are cached.
+    def align(self, ids: np.ndarray) -> int:
+        """Truncate the cache at the first difference; return how many of these tokens are cached.
 
-        The last row is never cached: the caller needs its logits.
+        The last one is never cached: the caller needs its logits.
         """
-        common = 0 if self.prefix is None else common_prefix(_inputs(self.prefix), _inputs(prefix))
-        length = min(common, len(prefix) - 1)
+        length = min(self.shares(ids), len(ids) - 1)
         self.cache.truncate(length)
-        self.prefix = prefix.upto(length)
+        self.ids = ids[:length]
         return length
 
-    def keep(self, forward: Forward, prefix: Prefix, rows: Sequence[int] | None = None) -> None:
-        """Cache these rows of a forward that ran on this cache, the first ones by default; with them it holds the
-        prefix."""
-        self.cache.append(forward, range(len(prefix) - self.cache.length) if rows is None else rows)
-        self.prefix = prefix
+    def keep(self, forward: Forward, ids: np.ndarray, rows: Sequence[int] | None = None) -> None:
+        """Cache these rows of a forward that ran on this cache, the first ones by default; with them it holds these
+        tokens."""
+        self.cache.append(forward, range(len(ids) - self.cache.length) if rows is None else rows)
+        self.ids = ids
 
 
 class SessionPool:
@@ -256,8 +255,3 @@ class SessionPool:
             )
         self.lost += 1
         self._lost_at = self._clock()
-
-
-def _inputs(prefix: Prefix) -> tuple[np.ndarray, ...]:
-    """Everything that keys and values depend on."""
-    return prefix.ids_R, prefix.positions_R

@@ -52,17 +52,13 @@ class DraftTree(Struct, frozen=True, eq=False):
             for evidence in self.grounds[following]:
                 yield evidence, self.ids[following] == token
 
-    def path(self, number: int) -> list[int]:
-        """The numbers of the tokens up to and including one; none for -1."""
-        path = []
-        while number >= 0:
-            path.append(number)
-            number = self.parents[number]
-        return path[::-1]
-
-    def leaves(self) -> list[int]:
-        """The numbers of the tokens that none follows."""
-        return sorted(set(range(len(self.ids))) - set(self.parents))
+    @property
+    def depths(self) -> list[int]:
+        """How many drafted tokens each one follows."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(0 if parent < 0 else depths[parent] + 1)
+        return depths
 
 
 NO_DRAFT = DraftTree()

@@ -35,7 +35,7 @@ def decoded(answering, asked):
     """The greedy answer with its tokens."""
     decoder, asking = answering._decoder, answering._asking
     question = asking.about_gap(asking.dialect, asked, answering._prompts()[0])
-    session = answering._sessions.open(asked.session, np.array(question.ids))
+    session = answering._sessions.open(asked.session, question.ids)
     (decoding,) = answering._attempts(answering._place(asked, asked.path), session, question, 0)
     for _ in run_unbatched(decoder.runtime, decoding.run()):
         pass

@@ -65,7 +65,7 @@ def test_answers_are_those_of_transformers(saved, drafting):
     for marked in (f"{TEXT}$0", f"{TEXT}$0x = 1\n", f"$0{TEXT}"):
         asked = gap(marked, block=True, most_tokens=TOKENS, effort="medium")
         answer = decoded(answering, asked)
-        expected = generated(model, answer.question.ids)
+        expected = generated(model, answer.question.ids.tolist())
         written = [choice.token for choice in answer.choices][: len(expected)]
         assert len(written) > 1
         assert written == expected[: len(written)]

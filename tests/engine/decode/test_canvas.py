@@ -5,7 +5,6 @@ import pytest
 
 from mercury_engine.decode.canvas import Canvas, canvas_for, fuse, masked
 from mercury_engine.decode.tree import DraftTree
-from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.vocabulary import MASK
 from tests.engine.tiny import random_runtime
 
@@ -16,9 +15,9 @@ def predictions(clean, canvases, first=0):
     """Logits of the clean rows and of every canvas, on top of three cached rows."""
     runtime = random_runtime()
     cache = runtime.cache()
-    before = fuse(0, Prefix.of(CACHED, range(3)), 3)
+    before = fuse(0, np.array(CACHED), 3)
     cache.append(runtime.forward(before.rows, cache), range(3))
-    fused = fuse(3, Prefix.of([*CACHED, *clean], range(3 + len(clean))), first, canvases)
+    fused = fuse(3, np.array([*CACHED, *clean]), first, canvases)
     logits = runtime.forward(fused.rows, cache).logits_WV
     slots = [fused.slots(logits, number) for number in range(len(canvases))]
     return [fused.clean_row(logits, row) for row in range(first, len(clean))], slots
@@ -72,14 +71,10 @@ def drafted(draft, anchors=(), size=4):
     """Logits behind one token that is not cached, of all tokens of a draft, and of canvases behind some of them."""
     runtime = random_runtime()
     cache = runtime.cache()
-    before = fuse(0, Prefix.of(CACHED, range(3)), 3)
+    before = fuse(0, np.array(CACHED), 3)
     cache.append(runtime.forward(before.rows, cache), range(3))
-
-    def extend(ids):
-        return Prefix.of([*CACHED, 90, *ids], range(4 + len(ids)))
-
     canvases = [Canvas(anchor, masked(size)) for anchor in anchors]
-    fused = fuse(3, extend([]), 0, canvases, draft=draft, extend=extend)
+    fused = fuse(3, np.array([*CACHED, 90]), 0, canvases, draft=draft)
     logits = runtime.forward(fused.rows, cache).logits_WV
     slots = [fused.slots(logits, number) for number in range(len(canvases))]
     return [fused.clean_row(logits, row) for row in range(fused.clean)], slots
@@ -99,24 +94,21 @@ def test_tokens_of_a_tree_see_the_path_to_them_alone():
 
 
 def test_tokens_of_a_tree_are_placed_by_their_depth():
-    def extend(ids):
-        return Prefix.of([70, 71, *ids], range(2 + len(ids)))
-
-    fused = fuse(1, extend([]), 0, [Canvas(5, masked(4))], draft=TREE, extend=extend)
+    fused = fuse(1, np.array([70, 71]), 0, [Canvas(5, masked(4))], draft=TREE)
     assert fused.rows.ids_R.tolist()[:6] == [71, *TREE.ids]
     assert fused.rows.positions_R.tolist() == [1, 2, 2, 3, 4, 3, 4, 5, 6, 7]
     assert fused.rows.wanted == list(range(9))
 
 
 def test_canvas_is_placed_behind_its_anchor():
-    fused = fuse(3, Prefix.of([*CACHED, 73, 74], [0, 1, 2, 3, 68]), 1, [Canvas(1, masked(8))])
-    assert fused.rows.positions_R.tolist() == [3, 68, *range(69, 77)]
+    fused = fuse(3, np.array([*CACHED, 73, 74]), 1, [Canvas(1, masked(8))])
+    assert fused.rows.positions_R.tolist() == [3, 4, *range(5, 13)]
     assert fused.rows.wanted == [1, *range(2, 9)]
     assert fused.rows.mask_RC.shape == (10, 13)
 
 
 def test_predictions_can_be_read_only_if_asked_for():
-    fused = fuse(0, Prefix.of([70, 71], range(2)), 1)
+    fused = fuse(0, np.array([70, 71]), 1)
     with pytest.raises(AssertionError, match="were wanted"):
         fused.clean_row(np.zeros((1, 512), np.float32), 0)
 

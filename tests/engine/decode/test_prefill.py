@@ -16,7 +16,6 @@ from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.torch_runtime import TorchRuntime
-from mercury_engine.tokens.prefix import Prefix
 from tests.engine.tiny import FLAT
 
 LONG = msgspec.structs.replace(TINY, context=4096, layers=1)
@@ -26,10 +25,10 @@ POSITIONS = np.arange(len(IDS), dtype=np.int32)
 
 def read_as_code(runtime, ids):
     session = EngineSession(runtime.cache())
-    prefix, report, pace = Prefix.of(ids, POSITIONS), Report(), ReadingPace(FLAT)
+    report, pace = Report(), ReadingPace(FLAT)
 
     def read():
-        while (yield from pace.read(session, prefix, report, leave=1, chunk=CHUNKS[0])):
+        while (yield from pace.read(session, ids, report, leave=1, chunk=CHUNKS[0])):
             yield
 
     pauses = sum(1 for _ in run_unbatched(runtime, read()))

@@ -7,7 +7,6 @@ from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.policy import Report
 from mercury_engine.decode.reading import CHUNKS, IDLE_SECONDS, LAST, ReadingPace
 from mercury_engine.decode.sessions import EngineSession
-from mercury_engine.tokens.prefix import Prefix
 from tests.engine.autoregressive.models import Scripted
 
 
@@ -39,14 +38,14 @@ def measured(per_second):
 
 def read(pace, runtime, count):
     """Another prompt."""
-    prefix = Prefix.of([0] * count, np.arange(count))
+    ids = np.zeros(count, np.int32)
     session = EngineSession(runtime.cache())
-    list(run_unbatched(runtime, _read_all(pace, session, prefix)))
+    list(run_unbatched(runtime, _read_all(pace, session, ids)))
     assert session.cache.length == count - 1
 
 
-def _read_all(pace, session, prefix):
-    while (yield from pace.read(session, prefix, Report(), leave=1, chunk=pace.chunk())):
+def _read_all(pace, session, ids):
+    while (yield from pace.read(session, ids, Report(), leave=1, chunk=pace.chunk())):
         yield
 
 

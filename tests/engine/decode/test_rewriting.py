@@ -11,7 +11,6 @@ from mercury_engine.decode.rewriting import RegionAnswer, RegionQuestion, Rewrit
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.config import TINY
 from mercury_engine.model.runtime import Rows
-from mercury_engine.tokens.prefix import Prefix
 from mercury_engine.tokens.vocabulary import EOM, INS, SPECIALS
 from tests.engine.tiny import random_runtime
 
@@ -23,12 +22,8 @@ text = st.lists(st.integers(len(SPECIALS), TINY.vocabulary - 1), max_size=6)
 questions = st.builds(lambda asked, old: RegionQuestion([*asked, INS], [*old, EOM]), text, text)
 
 
-def past(ids: list[int]) -> Prefix:
-    return Prefix.of(ids, np.arange(len(ids), dtype=np.int32))
-
-
 def rewriting(session: EngineSession, ids: list[int], asked: list[RegionQuestion], least=-np.inf) -> Rewriting:
-    return Rewriting(session, past(ids), asked, PERMITTED_V, LIMIT, least)
+    return Rewriting(session, np.array(ids, np.int32), asked, PERMITTED_V, LIMIT, least)
 
 
 def written(rewriting: Rewriting, count: int = 99) -> list[RegionAnswer]:

@@ -14,11 +14,16 @@ def proposal(source, *ids, others=()):
     return DraftedTokens(source, ids, tuple(None if token == 9 else (source, 0) for token in ids), others=others)
 
 
+def path(tree, number):
+    """The numbers of the tokens up to and including one."""
+    return [] if number < 0 else [*path(tree, tree.parents[number]), number]
+
+
 def check(proposals, *paths):
     """The tree has these paths, each with the probability that it is reached, likeliest first."""
     tree = grow(proposals, lambda evidence: SHARES.get(evidence, evidence[1] / 10))
     grown = [
-        ([tree.ids[at] for at in tree.path(number)], round(reached, 4)) for number, reached in enumerate(tree.reached)
+        ([tree.ids[at] for at in path(tree, number)], round(reached, 4)) for number, reached in enumerate(tree.reached)
     ]
     assert grown == list(paths)
     return tree
@@ -27,7 +32,7 @@ def check(proposals, *paths):
 def test_draft_is_a_chain():
     tree = check([proposal("sure", 70, 71)], ([70], 0.8), ([70, 71], 0.64))
     assert tree.is_chain
-    assert tree.leaves() == [1]
+    assert tree.depths == [0, 1]
 
 
 def test_drafts_share_their_beginning_and_the_better_evidence_counts():
@@ -39,7 +44,7 @@ def test_drafts_share_their_beginning_and_the_better_evidence_counts():
     )
     assert tree.grounds[0] == (("sure", 0), ("unsure", 0))
     assert not tree.is_chain
-    assert tree.leaves() == [1, 2]
+    assert tree.depths == [0, 1, 1]
     assert list(tree.judged(0, 72)) == [(("sure", 0), False), (("unsure", 0), True)]
 
 
@@ -85,7 +90,7 @@ def test_tree_begins_with_smaller_ones_and_verification_stops_somewhere(proposal
     for count in range(len(tree.ids) + 1):
         head = tree.head(count)
         assert all(parent < number for number, parent in enumerate(head.parents))
-        assert len({tuple(head.path(number)) for number in range(count)}) == count
+        assert len({tuple(path(head, number)) for number in range(count)}) == count
     found = stops(tree.reached, tree.parents, [False] * len(tree.ids))
     np.testing.assert_allclose(found.sum(), 1.0, atol=1e-6)
 

@@ -12,15 +12,11 @@ from mercury_engine.model.config import TINY, ModelError
 from mercury_engine.model.network import create, save
 from mercury_engine.model.runtime import Pass
 from mercury_engine.model.torch_runtime import TorchRuntime, open_torch
-from mercury_engine.tokens.prefix import Prefix
 from tests.engine.tiny import random_runtime
 
 
-def forward(cache, ids, first=0, canvases=(), start=None):
-    start = cache.length if start is None else start
-    before = cache.length
-    prefix = Prefix.of([0] * before + list(ids), [*range(before), *range(start, start + len(ids))])
-    fused = fuse(before, prefix, first, canvases)
+def forward(cache, ids, first=0, canvases=()):
+    fused = fuse(cache.length, np.array([0] * cache.length + list(ids)), first, canvases)
     return fused, random_runtime().forward(fused.rows, cache)
 
 
@@ -129,9 +125,8 @@ def test_passes_together_are_what_they_are_alone(drawn):
     passes = []
     for context, ids, canvas, all_wanted in drawn:
         cache, count = filled(context) if context else runtime.cache(), len(context)
-        prefix = Prefix.of([*context, *ids], range(count + len(ids)))
         canvases = [Canvas(len(ids) - 1, masked(canvas))] if canvas else []
-        fused = fuse(count, prefix, 0 if all_wanted else len(ids) - 1, canvases)
+        fused = fuse(count, np.array([*context, *ids]), 0 if all_wanted else len(ids) - 1, canvases)
         passes.append((fused.rows, cache))
     together = runtime.forwards([Pass(rows, cache) for rows, cache in passes])
     for (rows, cache), found in zip(passes, together, strict=True):

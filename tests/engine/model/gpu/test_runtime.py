@@ -26,7 +26,6 @@ from mercury_engine.model.quantize import quantize
 from mercury_engine.model.room import Room, reading_bytes
 from mercury_engine.model.runtime import Pass, Runtime
 from mercury_engine.model.torch_runtime import of_weights
-from mercury_engine.tokens.prefix import Prefix
 from mercury_kernels.reference import greedy_confidence
 
 pytestmark = [
@@ -71,7 +70,7 @@ def ids(count, seed=0):
 def rows_of(context, count, canvas=0, *, first=0, permitted=None):
     tokens = ids(context + count)
     canvases = [Canvas(count - 1, masked(canvas))] if canvas else []
-    fused = fuse(context, Prefix.of(tokens, np.arange(len(tokens))), first, canvases)
+    fused = fuse(context, tokens, first, canvases)
     fused.rows.permitted_V = permitted
     return fused.rows
 
