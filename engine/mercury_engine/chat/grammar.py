@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
 
 from mercury_engine.api import ChatRequest, EngineError, RequestError, Tool
 from mercury_engine.chat.calls import CallFormat
@@ -92,7 +93,7 @@ class Grammars:
             grammar = self._compiled(["start: calls", *_call_rules(tools, form)])
             skipped = form.before.partition(form.trigger)[0].encode()
             grammar.begin(skipped)
-            return _TriggeredGuide(self._vocabulary, form.trigger, grammar.copy)
+            return _TriggeredGuide(self._vocabulary, form.trigger.encode(), grammar.copy)
         starts = ["calls"] if tools else []
         rules = _call_rules(tools, form) if tools else []
         if request.schema and (request.tool_choice in ("auto", "none") or not tools):
@@ -126,67 +127,64 @@ class Grammars:
         return self._known[text].copy()
 
 
-class MatcherGuide:
+class MatcherGuide(Struct, eq=False):
     """A grammar's state after the tokens taken so far, and the same after their bytes, which is used to search for
     endings: with 257 symbols each step costs microseconds."""
 
-    def __init__(self, vocabulary: AnswerVocabulary, matcher: Any, spelled: Any) -> None:
-        self._vocabulary = vocabulary
-        self._matcher = matcher
-        self._spelled = spelled
-        self._sizes: list[int] = []
+    vocabulary: AnswerVocabulary
+    matcher: Any
+    spelled: Any
+    sizes: list[int] = []
 
     def copy(self) -> "MatcherGuide":
-        copied = MatcherGuide(self._vocabulary, self._matcher.deep_copy(), self._spelled.deep_copy())
-        copied._sizes = [*self._sizes]
-        return copied
+        return MatcherGuide(self.vocabulary, self.matcher.deep_copy(), self.spelled.deep_copy(), [*self.sizes])
 
     def begin(self, spelled: bytes) -> bool:
         """Take the text written so far."""
         tokens = [*self._each(spelled)]
-        return _took(self._matcher, tokens) and _took(self._spelled, spelled)
+        return _took(self.matcher, tokens) and _took(self.spelled, spelled)
 
     def allowed(self) -> np.ndarray:
-        bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
+        bits = np.frombuffer(self.matcher.compute_bitmask(), np.uint8)
         allowed = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
-        _check(self._matcher)
-        return allowed[allowed < self._vocabulary.size]
+        _check(self.matcher)
+        return allowed[allowed < self.vocabulary.size]
 
     def forced(self) -> list[int]:
-        return [token for token in self._matcher.compute_ff_tokens() if token not in self._vocabulary.ends]
+        return [token for token in self.matcher.compute_ff_tokens() if token not in self.vocabulary.ends]
 
     def take(self, token: int) -> bool:
-        spelled = self._vocabulary.bytes[token]
-        if not spelled or not _took(self._matcher, [token]):
+        spelled = self.vocabulary.bytes[token]
+        if not spelled or not _took(self.matcher, [token]):
             return False
-        if not _took(self._spelled, spelled):
+        if not _took(self.spelled, spelled):
             # All copies of a grammar share a lexer, and only the copy in which it passed a limit says so.
             raise RequestError(f"this schema cannot be enforced after {spelled!r}: make it simpler")
-        self._sizes.append(len(spelled))
+        self.sizes.append(len(spelled))
         return True
 
     def back(self, count: int) -> None:
         if count > 0:
-            self._matcher.rollback(count)
-            self._spelled.rollback(sum(self._sizes[-count:]))
-            del self._sizes[-count:]
+            self.matcher.rollback(count)
+            self.spelled.rollback(sum(self.sizes[-count:]))
+            del self.sizes[-count:]
 
     def closing(self) -> Steps[list[int] | None]:
-        spelled = yield from _ending(self._spelled.deep_copy())
+        spelled = yield from _ending(self.spelled.deep_copy())
         if spelled is None:
             return None
         for tokens in (self._encoded(spelled), [*self._each(spelled)]):
-            if self._matcher.validate_tokens(tokens) == len(tokens):
+            if self.matcher.validate_tokens(tokens) == len(tokens):
                 return tokens
         return None
 
     def _encoded(self, spelled: bytes) -> list[int]:
         """The tokens of a text; a character that has begun is finished byte by byte."""
         start = next((at for at, byte in enumerate(spelled) if byte & 0xC0 != 0x80), len(spelled))
-        return [*self._each(spelled[:start]), *self._vocabulary.encode(spelled[start:].decode("utf-8", "replace"))]
+        return [*self._each(spelled[:start]), *self.vocabulary.encode(spelled[start:].decode("utf-8", "replace"))]
 
     def _each(self, spelled: bytes) -> list[int]:
-        return [self._vocabulary.of_byte[byte] for byte in spelled]
+        return [self.vocabulary.of_byte[byte] for byte in spelled]
 
 
 def _took(matcher: Any, symbols: Sequence[int]) -> bool:
@@ -202,49 +200,48 @@ def _check(matcher: Any) -> None:
         raise RequestError(f"this schema cannot be enforced: {_reason(matcher.get_error())}")
 
 
-class _TriggeredGuide:
+class _TriggeredGuide(Struct, eq=False):
     """Any text, until it has the `trigger`: from there on a grammar."""
 
-    def __init__(self, vocabulary: AnswerVocabulary, trigger: str, grammar: Callable[[], MatcherGuide]) -> None:
-        self._vocabulary = vocabulary
-        self._trigger = trigger.encode()
-        self._grammar = grammar
-        self._inner: MatcherGuide | None = None
-        self._texts: list[bytes] = [b""]
-        self._inside = 0
+    vocabulary: AnswerVocabulary
+    trigger: bytes
+    grammar: Callable[[], MatcherGuide]
+    inner: MatcherGuide | None = None
+    texts: list[bytes] = field(default_factory=lambda: [b""])
+    inside: int = 0
 
     def allowed(self) -> np.ndarray | None:
-        return self._inner.allowed() if self._inner else None
+        return self.inner.allowed() if self.inner else None
 
     def forced(self) -> list[int]:
-        return self._inner.forced() if self._inner else []
+        return self.inner.forced() if self.inner else []
 
     def take(self, token: int) -> bool:
-        if self._inner:
-            accepted = self._inner.take(token)
-            self._inside += accepted
+        if self.inner:
+            accepted = self.inner.take(token)
+            self.inside += accepted
             return accepted
-        text = self._texts[-1] + self._vocabulary.bytes[token]
-        at = text.find(self._trigger)
+        text = self.texts[-1] + self.vocabulary.bytes[token]
+        at = text.find(self.trigger)
         if at >= 0:
-            inner = self._grammar()
+            inner = self.grammar()
             if not inner.begin(text[at:]):
                 return False
-            self._inner = inner
-        self._texts.append(text)
+            self.inner = inner
+        self.texts.append(text)
         return True
 
     def back(self, count: int) -> None:
-        inside = min(count, self._inside)
-        if self._inner:
-            self._inner.back(inside)
-            self._inside -= inside
+        inside = min(count, self.inside)
+        if self.inner:
+            self.inner.back(inside)
+            self.inside -= inside
         if count > inside:
-            self._inner = None
-            del self._texts[inside - count :]
+            self.inner = None
+            del self.texts[inside - count :]
 
     def closing(self) -> Steps[list[int] | None]:
-        return (yield from self._inner.closing()) if self._inner else []
+        return (yield from self.inner.closing()) if self.inner else []
 
 
 def _ending(matcher: Any) -> Steps[bytes | None]:

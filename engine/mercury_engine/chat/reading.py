@@ -27,52 +27,48 @@ class Manner(Struct, frozen=True):
     mask: int = -1
 
 
-class CachedConversation:
+class CachedConversation(Struct, eq=False):
     """The encoded part of a conversation between turns: `ids` in the cache; and `tokens`, the whole conversation
     when it stood as `text`, because a model's output is not always spelled as its tokenizer would. `read` counts the
     rows of forwards."""
 
-    def __init__(self, cache: Cache) -> None:
-        self.cache = cache
-        self.ids: list[int] = []
-        self.text = ""
-        self.asked = ""
-        self.tokens: list[int] = []
-        self.read = 0
+    cache: Cache
+    ids: list[int] = []
+    text: str = ""
+    asked: str = ""
+    tokens: list[int] = []
+    read: int = 0
 
     def keep(self, count: int) -> None:
         self.cache.truncate(count)
         del self.ids[count:]
 
 
-class ConversationCanvas:
+class ConversationCanvas(Struct, eq=False):
     """The slots after a conversation.
 
     Where everything sees everything, the encoded part is kept all the same, although it would see later messages:
     the prefix cache of Fast-dLLM (Wu et al. 2025). With `exact`, each forward reads everything.
     """
 
-    def __init__(
-        self, runtime: Runtime, manner: Manner, conversation: CachedConversation, *, exact: bool = False
-    ) -> None:
-        self._runtime = runtime
-        self._manner = manner
-        self._kept = conversation
-        self._exact = exact
-        self._carried_V: np.ndarray | None = None
+    runtime: Runtime
+    manner: Manner
+    conversation: CachedConversation
+    exact: bool = False
+    carried_V: np.ndarray | None = None
 
     def begin(self, ids: Sequence[int]) -> None:
         """Keep the encoded part of a conversation that now has these tokens."""
-        read, block = common_length(self._kept.ids, ids), self._manner.block
+        read, block = common_length(self.conversation.ids, ids), self.manner.block
         lasting = self._lasting(ids)
-        limit = lasting - block if block and self._manner.shift and lasting == len(ids) else lasting
-        self._kept.keep(max(0, min(read, limit)) // (block or 1) * (block or 1) if not self._exact else 0)
+        limit = lasting - block if block and self.manner.shift and lasting == len(ids) else lasting
+        self.conversation.keep(max(0, min(read, limit)) // (block or 1) * (block or 1) if not self.exact else 0)
 
     def catch_up(self, ids: Sequence[int]) -> Generator[None]:
         """Encode everything except what fits into the forward that reads the slots; each yield is a forward."""
-        block = self._manner.block or 1
-        while not self._exact:
-            start = len(self._kept.ids)
+        block = self.manner.block or 1
+        while not self.exact:
+            start = len(self.conversation.ids)
             chunk = max(1, chunk_at(start) // block) * block
             if self._lasting(ids) - start <= chunk:
                 return
@@ -80,43 +76,43 @@ class ConversationCanvas:
             yield
 
     def slots(self, ids: Sequence[int]) -> int:
-        block = self._manner.block
+        block = self.manner.block
         return block - len(ids) % block if block else CANVAS
 
     def logits(self, ids: Sequence[int], slots: Sequence[int]) -> np.ndarray:
         """The logits of each slot after the conversation `ids`; negative slots are open."""
-        manner, start = self._manner, len(self._kept.ids)
-        lasting = start if self._exact else self._lasting(ids)
+        manner, start = self.manner, len(self.conversation.ids)
+        lasting = start if self.exact else self._lasting(ids)
         new, head = ids[start:lasting], ids[lasting:]
         drafted = [] if manner.block == 1 else [manner.mask if slot < 0 else slot for slot in slots]
         first = len(new) + len(head) - manner.shift
         rows = [row for row in range(first, first + len(slots)) if row >= 0]
         logits_WV = self._forward(new, [*head, *drafted], rows)
         if first < 0:
-            assert self._carried_V is not None, "the slots before were read first"
-            return np.concatenate([self._carried_V[None], logits_WV])
+            assert self.carried_V is not None, "the slots before were read first"
+            return np.concatenate([self.carried_V[None], logits_WV])
         if manner.shift and not head:
-            self._carried_V = logits_WV[0].copy()
+            self.carried_V = logits_WV[0].copy()
         return logits_WV
 
     def _lasting(self, ids: Sequence[int]) -> int:
         """The number of tokens that can be encoded for good: whole blocks, or all but the one that predicts the
         first slot."""
-        block = self._manner.block
-        return len(ids) // block * block if block else len(ids) - self._manner.shift
+        block = self.manner.block
+        return len(ids) // block * block if block else len(ids) - self.manner.shift
 
     def _forward(self, new: Sequence[int], tail: Sequence[int], rows: Sequence[int]) -> np.ndarray:
         """`new` tokens are kept, the `tail` is not; slots see both."""
-        cache = self._kept.cache
+        cache = self.conversation.cache
         ids = np.array([*new, *tail], np.int32)
         positions = np.arange(cache.length, cache.length + len(ids), dtype=np.int32)
-        block, mask_RC = self._manner.block, None
+        block, mask_RC = self.manner.block, None
         if block != 1:
             group_R = positions // block if block else np.arange(len(ids)) >= len(new)
             mask_RC = np.concatenate([np.ones((len(ids), cache.length), bool), group_R[:, None] >= group_R[None]], 1)
-        forward = self._runtime.forward(Rows(ids, positions, mask_RC=mask_RC, rows=list(rows)), cache)
+        forward = self.runtime.forward(Rows(ids, positions, mask_RC=mask_RC, rows=list(rows)), cache)
         if new:
             cache.append(forward, range(len(new)))
-            self._kept.ids += new
-        self._kept.read += len(ids)
+            self.conversation.ids += new
+        self.conversation.read += len(ids)
         return forward.logits_WV

@@ -20,7 +20,7 @@ UNSURE = 0.3
 """For explicit requests, an answer without a likely start keeps as many words as together reach this probability."""
 
 
-class GapAnswer:
+class GapAnswer(Struct, eq=False):
     """Grows token by token until it ends, its line ends unless it is a `block`, code outside of it follows, it loops,
     or it reaches the limit.
 
@@ -28,28 +28,21 @@ class GapAnswer:
     indented less are outside of it.
     """
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        part: str,
-        limit: int,
-        *,
-        block: bool,
-        margin: int,
-        one_line: bool = False,
-    ) -> None:
-        self.part = part
-        self.block = block
-        self.limit = limit
-        self.choices: list[Choice] = []
-        self.typed = part.encode("utf-8", "replace")
-        self.complete = False
-        self.circles = False
-        self.starts: dict[int, Draft] = {}
-        """What its committed tokens show up to each of them: that stays as it is."""
-        self._margin = margin
-        self.one_line = one_line
-        self._tokenizer = tokenizer
+    tokenizer: Tokenizer
+    part: str
+    limit: int
+    block: bool
+    margin: int
+    one_line: bool = False
+    typed: bytes = b""
+    choices: list[Choice] = []
+    complete: bool = False
+    circles: bool = False
+    starts: dict[int, Draft] = {}
+    """What its committed tokens show up to each of them: that stays as it is."""
+
+    def __post_init__(self) -> None:
+        self.typed = self.part.encode("utf-8", "replace")
 
     @property
     def kind(self) -> AnswerKind:
@@ -66,24 +59,24 @@ class GapAnswer:
 
     @property
     def said(self) -> bytes:
-        return self._tokenizer.decode_bytes(self.ids)
+        return self.tokenizer.decode_bytes(self.ids)
 
     def add(self, choice: Choice) -> None:
         self.choices.append(choice)
-        self.typed = self._tokenizer.remaining(self.typed, choice.token)
+        self.typed = self.tokenizer.remaining(self.typed, choice.token)
         self.complete = self.ends(choice.token)
         if not self.complete:
-            text = filled_text(self._tokenizer, self.part, self.ids).partition("\ufffd")[0]
+            text = filled_text(self.tokenizer, self.part, self.ids).partition("\ufffd")[0]
             bounded_text, self.complete = self.bounded(text)
             self.circles = bounded_text != text and not self.complete
 
     def bounded(self, text: str) -> tuple[str, bool]:
         """The part of a text that belongs to the answer, and whether code outside of it follows."""
-        bounded_text = inside(text, self._margin)
+        bounded_text = inside(text, self.margin)
         return (bounded_text, True) if bounded_text != text else (once(text), False)
 
     def ends(self, token: int) -> bool:
-        ends_line = not self.block and b"\n" in self._tokenizer.token_bytes[token]
+        ends_line = not self.block and b"\n" in self.tokenizer.token_bytes[token]
         return token == EOM or ends_line
 
     def completes(self, choices: Sequence[Choice]) -> bool:

@@ -8,6 +8,8 @@ from collections.abc import Generator, Iterator
 from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast
 
+from msgspec import Struct
+
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Forward, Pass, Passes, Runtime
 
@@ -94,21 +96,20 @@ class ForwardBatcher:
             return error
 
 
-class _Turn(Generic[Output]):
+class _Turn(Struct, Generic[Output], eq=False):
     """One request, and the outcome of its last pass until the caller fetches it."""
 
-    def __init__(self, steps: Steps[Output], session: EngineSession) -> None:
-        self.session = session
-        self.outcome: Output | Exception | None = None
-        self._steps = steps
+    steps: Steps[Output]
+    session: EngineSession
+    outcome: Output | Exception | None = None
 
     def resume(self, forward: Forward | Exception | None = None) -> Pass | None:
         """The next pass that it needs, None once it has an outcome."""
         try:
             if isinstance(forward, Exception):
-                yielded = self._steps.throw(forward)
+                yielded = self.steps.throw(forward)
             else:
-                yielded = self._steps.send(cast("Forward", forward))  # None begins it
+                yielded = self.steps.send(cast("Forward", forward))  # None begins it
         except Exception as error:
             self.outcome = error
             return None

@@ -3,6 +3,7 @@
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Slot
@@ -30,20 +31,19 @@ def slots_of(guesses: Iterable[Held | None], typed: bytes = b"") -> Iterator[Slo
             yield Slot(decoder.decode(new), probability, settled)
 
 
-class Frames:
-    """The slots of an answer after each forward; remembers their earlier tokens."""
+class Frames(Struct, eq=False):
+    """The slots of an answer after each forward; remembers those `before`."""
 
-    def __init__(self) -> None:
-        self._before: Sequence[Slot] = ()
+    before: Sequence[Slot] = ()
 
     def next(self, slots: Iterable[Slot]) -> tuple[Slot, ...]:
         """The slots, with those marked that have held another token."""
-        before = self._before
+        before = self.before
         frame = tuple(
             replace(slot, revised=_is_revised(slot, before[at])) if at < len(before) else slot
             for at, slot in enumerate(slots)
         )
-        self._before = (*frame, *before[len(frame) :])
+        self.before = (*frame, *before[len(frame) :])
         return frame
 
 

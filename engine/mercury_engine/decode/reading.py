@@ -6,6 +6,7 @@ from collections.abc import Callable
 from statistics import median
 
 import numpy as np
+from msgspec import Struct
 
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.costs import Costs
@@ -90,15 +91,14 @@ class ReadingPace:
         return max(float(self.costs.of(rows)) * slowness, 1e-6)
 
 
-class _Length:
+class _Length(Struct, eq=False):
     """Tokens read within `seconds`, in large steps and only changed with a pace that has changed much."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._tokens = 0
+    seconds: float
+    tokens: int = 0
 
     def at(self, per_second: float) -> int:
-        affordable = self._seconds * per_second
-        if not self._tokens / SLACK <= affordable < 2 * self._tokens * SLACK:
-            self._tokens = next((tokens for tokens in LENGTHS if tokens <= affordable), LENGTHS[-1])
-        return self._tokens
+        affordable = self.seconds * per_second
+        if not self.tokens / SLACK <= affordable < 2 * self.tokens * SLACK:
+            self.tokens = next((tokens for tokens in LENGTHS if tokens <= affordable), LENGTHS[-1])
+        return self.tokens

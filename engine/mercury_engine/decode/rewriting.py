@@ -45,74 +45,66 @@ class RegionAnswer(Struct, frozen=True):
     complete: bool = False
 
 
-class Rewriting:
+class Rewriting(Struct, eq=False):
     """Works in a session of which it uses the columns behind the past. If another request has used the session
     between two passes, what is still written is read again."""
 
-    def __init__(
-        self,
-        session: EngineSession,
-        past: np.ndarray,
-        questions: Sequence[RegionQuestion],
-        permitted_V: np.ndarray,
-        limit: int,
-        least: float,
-    ) -> None:
-        self.passes = 0
-        self.rows = 0
-        self._session = session
-        self._past = past
-        self._permitted_V = permitted_V
-        self._limit = limit
-        self._least = least
-        self.questions = questions
-        self._places: dict[int, _Place] = {}
-        self._changes: list[_Change] = []
-        self._length = 0
-        self._forward: Forward | None = None
+    session: EngineSession
+    past: np.ndarray
+    questions: Sequence[RegionQuestion]
+    permitted_V: np.ndarray
+    limit: int
+    least: float
+    passes: int = 0
+    rows: int = 0
+    places: "dict[int, _Place]" = {}
+    changes: "list[_Change]" = []
+    length: int = 0
+    forward: Forward | None = None
 
     @property
     def answers(self) -> dict[int, RegionAnswer]:
         """Of the questions that were judged, by their numbers."""
-        return {number: self._answer(place) for number, place in self._places.items()}
+        return {number: self._answer(place) for number, place in self.places.items()}
 
     def judge(self, numbers: Sequence[int]) -> Passes[None]:
         """Read the questions with these numbers and their old lines in one pass; it also reads what the session has not
         of the past."""
         unread = self._unread()
-        places = [_Place(self.questions[number]) for number in numbers]
+        asked = [self.questions[number] for number in numbers]
+        places = [_Place(list(question.question), list(question.old)) for question in asked]
         chains = [_Chain(place.columns, place.unread) for place in places]
         logits = yield from self._pass(chains, unread, [len(place.old) for place in places])
         for place, logits_WV in zip(places, logits, strict=True):
-            place.judge(logits_WV, self._permitted_V)
+            place.judge(logits_WV, self.permitted_V)
         self._keep(chains, [len(chain.ids) for chain in chains], read=len(unread))
-        self._places |= dict(zip(numbers, places, strict=True))
+        self.places |= dict(zip(numbers, places, strict=True))
 
     def write(self, count: int) -> Passes[None]:
         """Write so many of the likeliest changes, if there are as many. Each pause is after a pass."""
         partings = heapq.nlargest(count, self._partings(), key=lambda parting: parting.log_probability)
-        self._changes = [_Change.of(parting) for parting in partings]
-        while writing := [change for change in self._changes if self._goes_on(change)]:
+        self.changes = [_Change.of(parting) for parting in partings]
+        while writing := [change for change in self.changes if self._goes_on(change)]:
             unread = self._unread()
             drafts = [change.draft() for change in writing]
             pairs = zip(writing, drafts, strict=True)
             chains = [_Chain(change.columns, [*change.unread, *draft]) for change, draft in pairs]
             logits = yield from self._pass(chains, unread, [1 + len(draft) for draft in drafts])
             for change, draft, logits_WV in zip(writing, drafts, logits, strict=True):
-                change.verify(draft, logits_WV, self._permitted_V)
+                change.verify(draft, logits_WV, self.permitted_V)
             self._keep(chains, [change.certain for change in writing], read=len(unread))
             yield
 
     def _partings(self) -> Iterator["_Parting"]:
-        for place in self._places.values():
-            yield from (parting for parting in place.partings if parting.log_probability >= self._least)
+        for place in self.places.values():
+            yield from (parting for parting in place.partings if parting.log_probability >= self.least)
 
     def _goes_on(self, change: "_Change") -> bool:
-        is_open = not change.complete and len(change.ids) < self._limit
-        return is_open and change.log_probability >= self._least
+        is_open = not change.complete and len(change.ids) < self.limit
+        return is_open and change.log_probability >= self.least
 
     def _answer(self, place: "_Place") -> RegionAnswer:
-        changes = [change for change in self._changes if change.place is place and change.complete]
+        changes = [change for change in self.changes if change.place is place and change.complete]
         if not changes:
             return RegionAnswer(place.log_kept)
         best = max(changes, key=lambda change: change.log_probability)
@@ -120,19 +112,19 @@ class Rewriting:
 
     def _unread(self) -> Sequence[int] | np.ndarray:
         """What the session has to read of the past again, and all places with it, if another request has used it."""
-        if self._session.ids is self._past and self._session.cache.length == self._length:
+        if self.session.ids is self.past and self.session.cache.length == self.length:
             return ()
-        for place in self._places.values():
+        for place in self.places.values():
             place.columns.clear()
-        for change in self._changes:
+        for change in self.changes:
             change.columns.clear()
-        return self._past[self._session.align(self._past) :]
+        return self.past[self.session.align(self.past) :]
 
     def _pass(
         self, chains: "Sequence[_Chain]", unread: Sequence[int] | np.ndarray, counts: Sequence[int]
     ) -> Passes[list[np.ndarray]]:
         """The logits of the last rows of each chain, so many as `counts` says; the past's unread tokens come first."""
-        cached, read, past = self._session.cache.length, len(unread), len(self._past)
+        cached, read, past = self.session.cache.length, len(unread), len(self.past)
         sizes = [len(chain.ids) for chain in chains]
         total = read + sum(sizes)
         mask_RC = np.zeros((total, cached + total), bool)
@@ -149,7 +141,7 @@ class Rewriting:
             rows += range(stop - count, stop)
         ids_R = np.array([*unread, *(token for chain in chains for token in chain.ids)], np.int32)
         positions_R = np.concatenate(positions).astype(np.int32)
-        self._forward = forward = yield Pass(Rows(ids_R, positions_R, mask_RC=mask_RC, rows=rows), self._session.cache)
+        self.forward = forward = yield Pass(Rows(ids_R, positions_R, mask_RC=mask_RC, rows=rows), self.session.cache)
         self.passes += 1
         self.rows += total
         return np.split(np.asarray(forward.logits_WV, np.float32), np.cumsum(counts)[:-1])
@@ -157,15 +149,15 @@ class Rewriting:
     def _keep(self, chains: "Sequence[_Chain]", counts: Sequence[int], *, read: int) -> None:
         """Cache what was read of the past, and so many rows of each chain."""
         rows, at = [*range(read)], read
-        column = self._session.cache.length + read
+        column = self.session.cache.length + read
         for chain, count in zip(chains, counts, strict=True):
             rows += range(at, at + count)
             chain.columns.extend(range(column, column + count))
             at, column = at + len(chain.ids), column + count
-        assert self._forward is not None, "a pass was run"
-        self._session.cache.append(self._forward, rows)
-        self._session.ids = self._past
-        self._length = self._session.cache.length
+        assert self.forward is not None, "a pass was run"
+        self.session.cache.append(self.forward, rows)
+        self.session.ids = self.past
+        self.length = self.session.cache.length
 
 
 class _Chain(Struct, frozen=True, eq=False):
@@ -175,14 +167,14 @@ class _Chain(Struct, frozen=True, eq=False):
     ids: list[int]
 
 
-class _Place:
+class _Place(Struct, eq=False):
     """A question, and what its old lines tell."""
 
-    def __init__(self, question: RegionQuestion) -> None:
-        self.question, self.old = list(question.question), list(question.old)
-        self.columns: list[int] = []
-        self.log_kept = 0.0
-        self.partings: list[_Parting] = []
+    question: list[int]
+    old: list[int]
+    columns: list[int] = []
+    log_kept: float = 0.0
+    partings: "list[_Parting]" = []
 
     @property
     def unread(self) -> list[int]:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mercury_engine.api import Edit, Gap, Snippet
 from mercury_engine.model.runtime import Cache, Forward, Runtime
@@ -104,15 +104,14 @@ def _texts(edit: Edit) -> tuple[str, str, str]:
     return edit.path, edit.before, edit.after
 
 
-class Place:
+class Place(Struct, eq=False):
     """What is known of one file of one client beside its keys and values: the layouts of its rows, newest first, and
     the past answers."""
 
-    def __init__(self) -> None:
-        self.layouts: tuple[Layout, ...] = ()
-        self.past_answers: tuple[PastAnswer, ...] = ()
-        self.edits: tuple[Edit, ...] = ()
-        """Those of the user that were read."""
+    layouts: tuple[Layout, ...] = ()
+    past_answers: tuple[PastAnswer, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    """Those of the user that were read."""
 
     def keep(self, layout: Layout) -> Layout:
         """As the newest, in place of one that makes the same rows."""
@@ -146,14 +145,13 @@ class Places:
         return place
 
 
-class EngineSession:
+class EngineSession(Struct, eq=False):
     """Encoded rows: `cache` holds those of the tokens `ids` at every moment. A request may therefore stop anywhere, and
     two that take turns in one session only cost each other time."""
 
-    def __init__(self, cache: Cache, *, edits: bool = False) -> None:
-        self.cache = cache
-        self.edits = edits
-        self.ids = np.empty(0, np.int32)
+    cache: Cache
+    edits: bool = False
+    ids: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
 
     def shares(self, ids: np.ndarray) -> int:
         """How many of these tokens it begins with."""

@@ -79,13 +79,12 @@ def grow(proposals: Sequence[DraftedTokens], probability: Callable[[Evidence], f
     )
 
 
-class _Branch:
+class _Branch(Struct, eq=False):
     """What may follow the tokens up to here, and why."""
 
-    def __init__(self) -> None:
-        self.share = 0.0
-        self.grounds: Grounds = ()
-        self.next: dict[int, _Branch] = {}
+    share: float = 0.0
+    grounds: Grounds = ()
+    next: "dict[int, _Branch]" = {}
 
     def add(self, proposal: DraftedTokens, probability: Callable[[Evidence], float]) -> None:
         """Add a proposal, with its alternatives as far as they are likely enough."""

@@ -47,16 +47,15 @@ class FillProgress(Struct, frozen=True):
 NOTHING_YET = FillProgress()
 
 
-class Encoded:
+class Encoded(Struct, eq=False):
     """The encoded part of one text: the tokens `ids` from its start, then `after`, the text after a gap, from the
     position `behind` on; -1 if it is not encoded any more. `patched` tokens were read later than those before them."""
 
-    def __init__(self, cache: Cache) -> None:
-        self.cache = cache
-        self.ids: list[int] = []
-        self.after: list[int] = []
-        self.behind = -1
-        self.patched = 0
+    cache: Cache
+    ids: list[int] = []
+    after: list[int] = []
+    behind: int = -1
+    patched: int = 0
 
     def common(self, ids: Sequence[int]) -> int:
         """The number of these ids that are encoded."""

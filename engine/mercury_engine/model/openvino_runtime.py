@@ -12,6 +12,7 @@ from platform import machine
 from typing import cast
 
 import numpy as np
+from msgspec import Struct
 
 from mercury_engine.api import EngineError
 from mercury_engine.model.adapter import Adapter, read_adapter
@@ -39,12 +40,9 @@ STORED = {ov.Type.f32: np.float32, ov.Type.f16: np.float16, ov.Type.bf16: np.uin
 """numpy types for storing keys and values. It lacks bf16, but nothing here computes with them."""
 
 
-class OpenvinoForward:
-    __slots__ = ("key_values_BRE", "logits_WV")
-
-    def __init__(self, logits_WV: np.ndarray, key_values_BRE: np.ndarray) -> None:
-        self.logits_WV = logits_WV
-        self.key_values_BRE = key_values_BRE
+class OpenvinoForward(Struct, eq=False):
+    logits_WV: np.ndarray
+    key_values_BRE: np.ndarray
 
 
 class OpenvinoCache:

@@ -51,29 +51,22 @@ def _finds_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-class Rows:
+class Rows(Struct, eq=False):
     """The rows of one forward. `mask_RC` covers the cached columns, then the rows themselves; None is causal.
 
-    `wanted` are the rows whose logits are needed. A device may choose among the tokens `permitted_V`, and return
-    `Predictions`.
+    The logits of these `rows` are needed, by default of all. A device may choose among the tokens `permitted_V`, and
+    return `Predictions`.
     """
 
-    __slots__ = ("ids_R", "mask_RC", "permitted_V", "positions_R", "wanted")
+    ids_R: np.ndarray
+    positions_R: np.ndarray
+    mask_RC: np.ndarray | None = None
+    rows: Sequence[int] | None = None
+    permitted_V: np.ndarray | None = None
 
-    def __init__(
-        self,
-        ids_R: np.ndarray,
-        positions_R: np.ndarray,
-        *,
-        mask_RC: np.ndarray | None = None,
-        rows: Sequence[int] | None = None,
-        permitted_V: np.ndarray | None = None,
-    ):
-        self.ids_R = ids_R
-        self.positions_R = positions_R
-        self.mask_RC = mask_RC
-        self.wanted = range(len(ids_R)) if rows is None else rows
-        self.permitted_V = permitted_V
+    @property
+    def wanted(self) -> Sequence[int]:
+        return range(len(self.ids_R)) if self.rows is None else self.rows
 
 
 class Choices(NamedTuple):

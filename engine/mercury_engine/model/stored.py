@@ -37,14 +37,11 @@ class FloatRows(Protocol):
         ...
 
 
-class StoredTensor:
+class StoredTensor(Struct, frozen=True, eq=False):
     """One tensor of a safetensors file. `raw` is a view of the mapped file, in which bfloat16 is uint16."""
 
-    __slots__ = ("dtype", "raw")
-
-    def __init__(self, raw: np.ndarray, dtype: str) -> None:
-        self.raw = raw
-        self.dtype = dtype
+    raw: np.ndarray
+    dtype: str
 
     @property
     def shape(self) -> tuple[int, ...]:

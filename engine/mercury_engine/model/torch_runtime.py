@@ -7,6 +7,7 @@ from typing import cast
 
 import numpy as np
 import torch
+from msgspec import Struct
 from torch import Tensor
 
 from mercury_engine.model.batches import PRECISIONS, batched
@@ -22,14 +23,11 @@ BATCH = 16
 """The number of passes that a GPU computes together."""
 
 
-class TorchForward:
+class TorchForward(Struct, eq=False):
     """Float32 logits in numpy; keys and values stay on their device."""
 
-    __slots__ = ("fresh", "logits_WV")
-
-    def __init__(self, logits_WV: np.ndarray, fresh: KeyValues) -> None:
-        self.logits_WV = logits_WV
-        self.fresh = fresh
+    logits_WV: np.ndarray
+    fresh: KeyValues
 
 
 class TorchCache:

@@ -8,7 +8,7 @@ Shapes: L layers, S slots, K key heads, E head width.
 
 import weakref
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -77,15 +77,12 @@ def first_pages(config: ModelConfig, dtype: torch.dtype) -> int:
     return min(maximum, max(fewest, FIRST_BYTES // page_bytes))
 
 
-class PagedForward:
+class PagedForward(NamedTuple):
     """The location of a forward's keys and values until the next forward on its cache."""
 
-    __slots__ = ("number", "rows", "start")
-
-    def __init__(self, number: int, start: int, rows: int) -> None:
-        self.number = number
-        self.start = start
-        self.rows = rows
+    number: int
+    start: int
+    rows: int
 
 
 class _HasPaged(Forward, Protocol):

@@ -144,23 +144,20 @@ def refuse(marks: Sequence[str], text: str, name: str) -> None:
             )
 
 
-class PromptRoom:
-    """What is left of the `budget` of a prompt in tokens, as `count` says."""
+class PromptRoom(Struct, eq=False):
+    """What is left of the budget of a prompt in tokens, as `count` says."""
 
-    def __init__(self, name: str, budget: int, count: Callable[[str], int]) -> None:
-        self.left = budget
-        self._name = name
-        self._count = count
+    name: str
+    left: int
+    count: Callable[[str], int]
 
     def largest(self, sizes: Iterable[Item], render: Callable[[Item], Sequence[Piece]]) -> Item:
         """The first of these, from large to small, that there is room for."""
         for size in sizes:
-            if (needed := tokens_of(joined(render(size)), self._count)) <= self.left:
+            if (needed := tokens_of(joined(render(size)), self.count)) <= self.left:
                 self.left -= needed
                 return size
-        raise EngineError(
-            f"the lines around the cursor do not fit into the {self.left} tokens of a {self._name} prompt"
-        )
+        raise EngineError(f"the lines around the cursor do not fit into the {self.left} tokens of a {self.name} prompt")
 
     def fitting(
         self, items: Sequence[Item], render: Callable[[Sequence[Item]], Sequence[Piece]], most: int | None = None
@@ -170,10 +167,10 @@ class PromptRoom:
         room = self.left if most is None else min(most, self.left)
         kept: list[Item] = []
         for item in items:
-            size = tokens_of(joined(render([item])), self._count)
+            size = tokens_of(joined(render([item])), self.count)
             if size <= room:
                 kept.append(item)
                 room -= size
         pieces = joined(render(kept)) if kept else ()
-        self.left -= tokens_of(pieces, self._count)
+        self.left -= tokens_of(pieces, self.count)
         return pieces
