@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mercury_engine.tokens.blocks import Block, visible_ranges
+from mercury_training.rows.blocks import Block, visible_ranges
 
 
 def canvas_mask(blocks: Sequence[Block], first_row: int = 0) -> np.ndarray:

@@ -75,7 +75,7 @@ ORDER = {
         *("tokens", "model", "decode", "chat", "autoregressive", "families", "remote", "engine", "opening", "export"),
     ),
     "mercury_training": (
-        *("errors", "jsonl", "plot", "progress", "corpus", "rows", "train", "edits"),
+        *("errors", "jsonl", "models", "plot", "progress", "corpus", "rows", "train", "edits"),
         *("evaluate", "fit", "vocabulary", "adapt", "merge", "quantize", "calibrate"),
     ),
     "bench": (

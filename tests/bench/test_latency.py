@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.latency import KEYS, Step, figures, long_files, visited
 from mercury_engine.model.config import TINY
-from mercury_engine.model.network import create, save
+from mercury_training.models import create, save
 from mercury_training.rows.fim_rows import FimRow
 
 LINES = "".join(f"value_{number} = {number}\n" for number in range(120))

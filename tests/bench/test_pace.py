@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from bench.pace import PASSES, measured
 from mercury_engine.engine import open_runtime
 from mercury_engine.model.config import TINY
-from mercury_engine.model.network import create, save
+from mercury_training.models import create, save
 
 
 def test_reading_and_passes_are_measured(tmp_path):

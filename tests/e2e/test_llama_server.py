@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Gap
 from mercury_engine.model.export import dequantized, read
-from mercury_engine.model.network import save
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.silent_openvino import ov
@@ -26,6 +25,7 @@ from mercury_engine.remote.http import HttpClient
 from mercury_engine.remote.probe import probe
 from mercury_engine.remote.protocols import Event, protocol_named
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_training.models import save
 from tests import tiny_model
 from tests.e2e.environment import home, stop_engine
 from tests.e2e.llama_server import MODEL, LlamaServer, completions, write_model

@@ -12,8 +12,8 @@ from mercury_engine.decode.search import LOW_TOKENS
 from mercury_engine.decode.sessions import CROWDED, SessionPool
 from mercury_engine.engine import IDLE_MEMORY, LEAST_MEMORY, MEMORY, MercuryEngine, Resources, open_engine
 from mercury_engine.model.config import TINY, ModelError
-from mercury_engine.model.network import create, save
 from mercury_engine.model.torch_runtime import TorchRuntime
+from mercury_training.models import create, save
 from tests.engine.tiny import (
     BLOCKS,
     DOCUMENT,

@@ -7,8 +7,8 @@ from mercury_engine.api import Edit, Snippet
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.model.config import TINY
-from mercury_engine.model.network import create
 from mercury_engine.model.torch_runtime import TorchRuntime
+from mercury_training.models import create
 from tests.engine.tiny import engine, final, gap
 
 LONG = replace(TINY, context=2048, layers=1)

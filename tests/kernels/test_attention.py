@@ -6,9 +6,9 @@ import torch
 
 pytest.importorskip("triton")
 
-from mercury_engine.tokens.blocks import Block
 from mercury_kernels.attention import PAGE, attend, row_tile, splits_for
 from mercury_kernels.reference import canvas_attention
+from mercury_training.rows.blocks import Block
 from tests.kernels.on_device import PRECISIONS, bits, check_close, exact, poisoned, random, whole
 from tests.masks import canvas_mask
 

@@ -6,10 +6,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_engine.model import network as models
 from mercury_engine.model.config import TINY
 from mercury_engine.model.export import export
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_training import models
 from mercury_training.corpus.shards import CorpusFile, EditRow, Replacement, Split, write_edits, write_split
 from mercury_training.rows.fim_rows import FimRow
 from mercury_training.rows.packing import EditTable, PackedRows

@@ -14,7 +14,6 @@ from mercury_engine.api import EngineError
 from mercury_engine.model import provenance
 from mercury_engine.model.config import ModelError
 from mercury_engine.model.export import export
-from mercury_engine.model.network import load
 from mercury_engine.opening import open_model
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import BOS, CUR, EOM, MASK, PRE, SPECIALS
@@ -22,6 +21,7 @@ from mercury_training import merge
 from mercury_training.adapt import adapt, recode
 from mercury_training.corpus.shards import Corpus, CorpusFile, Split, token_type, write_split
 from mercury_training.errors import TrainingError
+from mercury_training.models import load
 from mercury_training.rows.packing import RowShape
 from mercury_training.train import run as train
 from mercury_training.train.settings import Recipe, Start, TrainSettings

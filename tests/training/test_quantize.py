@@ -8,10 +8,10 @@ import torch
 from mercury_engine.model import openvino_runtime, provenance, torch_runtime
 from mercury_engine.model.config import TINY
 from mercury_engine.model.export import export, plain, read
-from mercury_engine.model.network import create, save
 from mercury_engine.model.quantize import dequantize_groups, quantize_groups
 from mercury_engine.model.runtime import Rows
 from mercury_training import quantize
+from mercury_training.models import create, save
 from mercury_training.quantize import error, made_up, rounded
 from tests.training.small import GOLDEN, TOKENIZER, source, write_corpus
 

@@ -29,12 +29,13 @@ from mercury_engine.model import gguf, provenance
 from mercury_engine.model.architectures import DOWNLOAD, read_json
 from mercury_engine.model.checkpoint import Checkpoint, read_checkpoint
 from mercury_engine.model.config import TOKENIZER_FILE
-from mercury_engine.model.network import Model, save
+from mercury_engine.model.network import Model
 from mercury_engine.model.stored import check_finite
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import SPECIALS
 from mercury_training.corpus.shards import Corpus, CorpusFile, Split, token_type, write_split
 from mercury_training.errors import TrainingError, reported
+from mercury_training.models import save
 from mercury_training.vocabulary import (
     SourceVocabulary,
     Vocabulary,

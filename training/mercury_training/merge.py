@@ -12,9 +12,11 @@ import torch
 from msgspec import structs
 from torch import Tensor
 
-from mercury_engine.model import network, provenance
+from mercury_engine.model import provenance
 from mercury_engine.model.adapter import DOWN, UP
 from mercury_engine.model.config import TOKENIZER_FILE
+from mercury_engine.model.network import Model
+from mercury_training import models
 from mercury_training.errors import TrainingError, reported
 from mercury_training.train import lora
 
@@ -33,16 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def merge(model: Path, factors: Path, out: Path) -> None:
     """Write the sum of a model and its factors to another folder, whose name it takes."""
-    merged = network.load(model, torch.float32)
+    merged = models.load(model, torch.float32)
     learned = lora.read(factors)
     _add(merged, learned, factors)
     merged.config = structs.replace(merged.config, name=out.name)
-    network.save(merged, out)
+    models.save(merged, out)
     shutil.copy(model / TOKENIZER_FILE, out)
     provenance.note(COMMAND, out, {"model": model, "factors": factors})
 
 
-def _add(model: network.Model, learned: Mapping[str, Tensor], source: Path) -> None:
+def _add(model: Model, learned: Mapping[str, Tensor], source: Path) -> None:
     """Add the products of factors to the weights beside which they stand."""
     weights = dict(model.named_parameters())
     paths = {name.removesuffix(UP).removesuffix(DOWN) for name in learned}

@@ -22,12 +22,12 @@ import torch
 from msgspec import Struct
 from torch import Tensor, nn
 
-from mercury_engine.model import network
 from mercury_engine.model.batches import PRECISIONS
 from mercury_engine.model.config import TOKENIZER_FILE, ModelConfig
 from mercury_engine.model.export import SCALE, ExportReport, matrices, read, shapes, write
 from mercury_engine.model.network import Model, rotations
 from mercury_engine.model.quantize import GROUP, packed
+from mercury_training import models
 from mercury_training.errors import TrainingError, reported
 from mercury_training.progress import shown
 from mercury_training.rows.loader import open_rows
@@ -80,7 +80,7 @@ def quantize(
     what each matrix puts out."""
     config, weights = read(source)
     _check(source, corpus, config)
-    model = network.load(source, torch.float32)
+    model = models.load(source, torch.float32)
     with TemporaryDirectory() as scratch:
         drawn = open_rows(corpus, Path(scratch), seed)
         calibration = stack([drawn.packed(number, SHAPE) for number in range(rows)])

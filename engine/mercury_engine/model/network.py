@@ -6,24 +6,18 @@ head width, F feed-forward width, V vocabulary, R rows whose logits are wanted.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mercury_engine.model.config import CONFIG_FILE, Activation, ModelConfig, ModelError, write_config
-from mercury_engine.model.export import Weights, read
+from mercury_engine.model.config import Activation, ModelConfig
 
 KeyValues = Sequence[tuple[Tensor, Tensor]]
 """For each layer the keys and values of some rows, BKTE; keys are normed and rotated."""
 
 Attend = Callable[[Tensor, Tensor, Tensor, Any], Tensor]
-
-WEIGHTS_FILE = "model.safetensors"
 
 
 def attend_dense(q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Any) -> Tensor:
@@ -38,7 +32,7 @@ def attend_dense(q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Any) -> T
 
 class _Linear(nn.Linear):
     def reset_parameters(self) -> None:
-        """Do nothing: `create` and `load` set every weight, and random values take half a second."""
+        """Do nothing: whoever makes a model sets every weight, and random values take half a second."""
 
 
 class _Embedding(nn.Embedding):
@@ -157,7 +151,7 @@ class _Layer(nn.Module):
 
 
 class Model(nn.Module):
-    """Weights are undefined until `create` or `load` sets them."""
+    """Weights are undefined until they are set."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -215,39 +209,3 @@ def _rotate(x_BHTE: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     first, second = x_BHTE.float().chunk(2, -1)
     turned = torch.cat([-second, first], -1)
     return (x_BHTE.float() * cosines + turned * sines).to(x_BHTE.dtype)
-
-
-def create(config: ModelConfig, seed: int) -> Model:
-    """A model with random float32 weights; residual projections start smaller in deeper stacks."""
-    generator = torch.Generator().manual_seed(seed)
-    model = Model(config)
-    for name, weight in model.named_parameters():
-        if name.endswith("bias"):
-            nn.init.zeros_(weight)
-        if weight.dim() < 2:
-            continue
-        residual = name.endswith(("attention.output.weight", "feed_forward.down.weight"))
-        deviation = 0.02 / (2 * config.layers) ** 0.5 if residual else 0.02
-        nn.init.normal_(weight, std=deviation, generator=generator)
-    return model
-
-
-def save(model: Model, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    write_config(model.config, folder / CONFIG_FILE)
-    weights = {name: weight.detach().contiguous() for name, weight in model.state_dict().items()}
-    save_file(weights, folder / WEIGHTS_FILE)
-
-
-def load(folder: Path, dtype: torch.dtype | None = None) -> Model:
-    """The model in a folder of float weights, which stay memory-mapped unless another `dtype` is given."""
-    config, weights = read(folder)
-    if weights["embedding.weight"].dtype != np.float32:
-        raise ModelError(f"{folder}: the weights are quantised; name a folder with float weights")
-    return with_weights(config, weights).to(dtype=dtype)
-
-
-def with_weights(config: ModelConfig, weights: Weights) -> Model:
-    model = Model(config)
-    model.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()}, assign=True)
-    return model.requires_grad_(False).eval()

@@ -7,8 +7,8 @@ from bench.quality.contenders import model_folder, opened
 from mercury_engine.api import EngineError
 from mercury_engine.model.config import TINY
 from mercury_engine.model.export import export
-from mercury_engine.model.network import create, save
 from mercury_engine.record import ModelRecord, write_record
+from mercury_training.models import create, save
 from tests.engine import tiny
 
 TOKENIZER = Path(tiny.__file__).parent / "golden" / "tokenizer.json"

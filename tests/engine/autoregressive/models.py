@@ -10,11 +10,11 @@ from mercury_engine.autoregressive.engine import AutoregressiveEngine
 from mercury_engine.decode.batching import run_unbatched
 from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.model.config import TINY
-from mercury_engine.model.network import create
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import score_bytes
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.record import ModelRecord
+from mercury_training.models import create
 from tests.engine.families.fakes import ListCache
 from tests.engine.tiny import FLAT
 from tests.engine.tokens.pretrained_files import tokenizer

@@ -13,9 +13,9 @@ from mercury_engine.decode.reading import CHUNKS, ReadingPace
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model import room
 from mercury_engine.model.config import TINY
-from mercury_engine.model.network import create
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.torch_runtime import TorchRuntime
+from mercury_training.models import create
 from tests.engine.tiny import FLAT
 
 LONG = msgspec.structs.replace(TINY, context=4096, layers=1)

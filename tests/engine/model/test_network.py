@@ -11,8 +11,9 @@ import torch
 
 from mercury_engine.model.config import SMALL, TINY, ModelError, read_config, write_config
 from mercury_engine.model.export import export
-from mercury_engine.model.network import Model, create, load, save
-from mercury_engine.tokens.blocks import Block
+from mercury_engine.model.network import Model
+from mercury_training.models import create, load, save
+from mercury_training.rows.blocks import Block
 from tests.masks import canvas_mask
 
 CONTEXT, CANVAS = 20, 8

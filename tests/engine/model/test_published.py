@@ -12,8 +12,8 @@ from mercury_engine.model.checkpoint import read_checkpoint
 from mercury_engine.model.config import TINY, ModelError
 from mercury_engine.model.export import export, plain, read
 from mercury_engine.model.gguf import checkpoint_in, read_gguf, tokenizer_of
-from mercury_engine.model.network import create, save
 from mercury_engine.model.published import gguf_name, published_name, write_checkpoint, write_gguf
+from mercury_training.models import create, save
 from tests.engine.tiny import DOCUMENT, TOKENIZER
 
 VOCABULARY = Path(__file__).parents[1] / "golden" / "tokenizer.json"

@@ -10,13 +10,13 @@ from mercury_engine.api import TooLongError
 from mercury_engine.families.engine import FamilyEngine
 from mercury_engine.families.family import family_named
 from mercury_engine.model.config import TINY
-from mercury_engine.model.network import create
 from mercury_engine.model.openvino_runtime import OpenvinoCache
 from mercury_engine.model.room import CHUNK, SCORES, SHORTEST_CHUNK, TOKEN, Room, chunk_at, reading_bytes, room_of
 from mercury_engine.model.runtime import Resources, score_bytes
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.record import ModelRecord
+from mercury_training.models import create
 from tests.engine.autoregressive.models import CONFIG, FIM, Scripted, engine
 from tests.engine.families import fakes
 from tests.engine.families.fakes import ListCache

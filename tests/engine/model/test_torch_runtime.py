@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from mercury_engine.decode.canvas import Canvas, fuse, masked
 from mercury_engine.model import batches
 from mercury_engine.model.config import TINY, ModelError
-from mercury_engine.model.network import create, save
 from mercury_engine.model.runtime import Pass
 from mercury_engine.model.torch_runtime import TorchRuntime, open_torch
+from mercury_training.models import create, save
 from tests.engine.tiny import random_runtime
 
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 import torch
 
-from mercury_engine.model import network, openvino_runtime, provenance
+from mercury_engine.model import openvino_runtime, provenance
 from mercury_engine.model.adapter import SPECIAL
 from mercury_engine.model.config import TINY
 from mercury_engine.model.runtime import Rows
 from mercury_engine.tokens.vocabulary import SPECIALS
-from mercury_training import jsonl
+from mercury_training import jsonl, models
 from mercury_training.edits import checkpoint, frozen, run, ship
 from mercury_training.edits.checkpoint import RunState
 from mercury_training.edits.commits import Commit
@@ -27,7 +27,7 @@ PRECISIONS = (torch.int8, torch.bfloat16)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
-    network.save(network.create(CONFIG, 0), folder)
+    models.save(models.create(CONFIG, 0), folder)
     (folder / "tokenizer.json").write_bytes(GOLDEN.read_bytes())
     return folder
 
@@ -56,8 +56,8 @@ def hidden(model):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_frozen_model_reads_nearly_as_before(folder, precision):
-    plain = hidden(network.load(folder, torch.float32))
-    rounded = hidden(frozen.freeze(network.load(folder, torch.float32), 4, 0, precision))
+    plain = hidden(models.load(folder, torch.float32))
+    rounded = hidden(frozen.freeze(models.load(folder, torch.float32), 4, 0, precision))
     assert (rounded - plain).norm() < 0.05 * plain.norm()
 
 
@@ -76,7 +76,7 @@ def test_gradients_through_rounded_products_are_those_of_plain_ones(precision):
 
 
 def test_special_tokens_have_vectors_of_their_own():
-    model = network.create(CONFIG, 0)
+    model = models.create(CONFIG, 0)
     with torch.no_grad():
         model.embedding.weight[: len(SPECIALS)] = model.embedding.weight[: len(SPECIALS)].mean(0)
     special = frozen.freeze(model, 4, 0, torch.int8).embedding.special

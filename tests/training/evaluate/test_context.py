@@ -3,9 +3,9 @@
 from msgspec.structs import replace
 
 from mercury_engine.model.config import TINY
-from mercury_engine.model.network import create
 from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_training.evaluate.context import LengthAnswer, answered, figures
+from mercury_training.models import create
 from mercury_training.rows.fim_rows import FimRow
 from tests.engine.tiny import FLAT, TOKENIZER
 

@@ -279,7 +279,7 @@ def test_rows_that_can_be_run_are_run(folder, capsys):
 @pytest.mark.slow
 def test_shipped_model_is_evaluated_through_its_engine(folder, tmp_path):
     from mercury_engine.model.export import export
-    from mercury_engine.model.network import create, save
+    from mercury_training.models import create, save
 
     save(create(TINY, 0), tmp_path)
     (tmp_path / "tokenizer.json").write_bytes(GOLDEN.read_bytes())

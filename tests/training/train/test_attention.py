@@ -6,7 +6,7 @@ import torch
 from torch.nn.attention.flex_attention import create_block_mask
 
 from mercury_engine.model.network import attend_dense
-from mercury_engine.tokens.blocks import Block, visible_ranges
+from mercury_training.rows.blocks import Block, visible_ranges
 from mercury_training.train.attention import attend_blocks, attend_tiles, block_mask, dense_mask, tiles
 from tests.masks import canvas_mask
 

@@ -6,10 +6,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from mercury_engine.model.config import TINY
-from mercury_engine.model.network import create, load, save
 from mercury_engine.model.quantize import LARGEST
 from mercury_training import merge
 from mercury_training.errors import TrainingError
+from mercury_training.models import create, load, save
 from mercury_training.rows.packing import RowShape, stack
 from mercury_training.train import lora
 from mercury_training.train.losses import CanvasLoss

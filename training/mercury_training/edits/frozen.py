@@ -1,6 +1,6 @@
 """A model whose matrices stay as they are, while low-rank products beside them learn.
 
-    model = freeze(network.load(folder, torch.float32), rank=32, seed=0)
+    model = freeze(models.load(folder, torch.float32), rank=32, seed=0)
     factors(model)            # what learns, by the names of the weights: the contents of a checkpoint
     attach(model, factors)    # as it was
 

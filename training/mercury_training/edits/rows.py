@@ -16,13 +16,13 @@ from mercury_engine.api import LINES_AROUND
 from mercury_engine.mentions import COMMON, NAME, Edited, changed_names, mentions
 from mercury_engine.spots import MARGIN, PastEdit, indexed, spots
 from mercury_engine.tokens import revisions
-from mercury_engine.tokens.blocks import Block, visible_ranges
 from mercury_engine.tokens.revisions import Lines
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import PAD
 from mercury_training.corpus.history import CommitHunk, in_plausible_order
 from mercury_training.corpus.sources import language_of
 from mercury_training.edits.commits import Commit
+from mercury_training.rows.blocks import Block, visible_ranges
 from mercury_training.rows.packing import RANGES, Packed, RowShape
 
 SHAPES = tuple(RowShape(clean, 0) for clean in range(384, 1025, 128))

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mercury_engine.model import network
 from mercury_engine.model.export import dequantized, read
+from mercury_training import models
 from mercury_training.edits import frozen
 from mercury_training.edits.examples import TaughtRow
 from mercury_training.rows.packing import Packed, RowShape
@@ -28,7 +28,7 @@ class Teacher:
     def __init__(self, folder: Path, rank: int, *, precision: torch.dtype | None = None) -> None:
         precision = precision or frozen.quickest()
         config, weights = read(folder)
-        model = network.with_weights(config, dequantized(weights))
+        model = models.with_weights(config, dequantized(weights))
         self.model = frozen.freeze(model, rank, 0, precision)
         self._attends = torch.bfloat16 if precision == torch.bfloat16 else torch.float32
         self.weights = {frozen.LEARNED + name: weight for name, weight in frozen.factors(self.model).items()}

@@ -17,12 +17,12 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.api import Snippet
-from mercury_engine.tokens.blocks import Block, slot_positions, visible_ranges
 from mercury_engine.tokens.layout import Budget, budget_for
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import PAD, SPECIALS
 from mercury_training import jsonl
 from mercury_training.corpus.shards import EditRow, Split, damage_named
+from mercury_training.rows.blocks import Block, slot_positions, visible_ranges
 from mercury_training.rows.corruption import SIZES, CanvasRows, answer_canvases, text_canvases
 from mercury_training.rows.examples import Site, TrainingExample, completion, left_to_right, next_edit
 

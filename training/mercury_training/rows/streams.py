@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.tokens.blocks import Block, slot_positions
 from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE, MODES
+from mercury_training.rows.blocks import Block, slot_positions
 from mercury_training.rows.holes import Anchor, AnchoredRow
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from mercury_engine.model import network, provenance
+from mercury_engine.model import provenance
 from mercury_engine.model.export import TOKENIZER_FILE
+from mercury_training import models
 from mercury_training.rows.packing import Packed
 from mercury_training.train import lora, processes, state
 from mercury_training.train.journal import Journal
@@ -44,7 +45,7 @@ def save_model(trainer: Trainer, settings: TrainSettings, held_out: Packed, jour
     save_factors(trainer, settings.out)
     learned = lora.merged(trainer.model)
     if processes.rank() == 0:
-        network.save(learned, settings.out / "model")
+        models.save(learned, settings.out / "model")
         shutil.copy(settings.data / TOKENIZER_FILE, settings.out / "model")
         start, corpus = settings.start, settings.data / "manifest.json"
         given = {"model": start.model, "factors": start.factors, "start": start.checkpoint, "corpus": corpus}

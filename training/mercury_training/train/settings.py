@@ -6,8 +6,7 @@ import msgspec
 import torch
 from msgspec import Struct
 
-from mercury_engine.model.config import SMALL, TINY, ModelConfig, read_config
-from mercury_engine.model.network import CONFIG_FILE
+from mercury_engine.model.config import CONFIG_FILE, SMALL, TINY, ModelConfig, read_config
 from mercury_training.rows.packing import RowShape
 from mercury_training.train.losses import CROSS_ENTROPY, CanvasLoss
 from mercury_training.train.optimizer import Rates

@@ -6,9 +6,10 @@ import msgspec
 import torch
 from torch import Tensor
 
-from mercury_engine.model import network
 from mercury_engine.model.config import CONFIG_FILE, ModelConfig
 from mercury_engine.model.export import TOKENIZER_FILE, dequantized, read
+from mercury_engine.model.network import Model
+from mercury_training import models
 from mercury_training.errors import TrainingError
 from mercury_training.train import lora, state
 from mercury_training.train.settings import PRECISIONS, TrainSettings
@@ -59,7 +60,7 @@ def _exported(folder: Path, config: ModelConfig) -> tuple[TrainState, dict[str, 
     return TrainState("stable"), {name: torch.tensor(weight) for name, weight in dequantized(weights).items()}, {}
 
 
-def _model(settings: TrainSettings) -> network.Model | None:
+def _model(settings: TrainSettings) -> Model | None:
     """The model whose training continues, with gradients for the part of it that learns."""
     folder, rank = settings.start.model, settings.start.rank
     if folder is None:
@@ -69,7 +70,7 @@ def _model(settings: TrainSettings) -> network.Model | None:
             f"{settings.data}: its vocabulary is not that of {folder}; recode it with "
             "`python -m mercury_training.adapt --corpus`"
         )
-    model = network.load(folder, torch.float32).train().requires_grad_(True)
+    model = models.load(folder, torch.float32).train().requires_grad_(True)
     if settings.start.factors is not None:
         return lora.continued(model, settings.start.factors)
     return lora.attach(model, rank, settings.seed) if rank else model

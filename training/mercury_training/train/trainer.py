@@ -15,9 +15,9 @@ import torch
 from msgspec import Struct
 from torch import Tensor
 
-from mercury_engine.model import network as models
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.network import Model, attend_dense
+from mercury_training import models
 from mercury_training.rows.packing import Packed, RowShape
 from mercury_training.train import attention, processes
 from mercury_training.train.losses import (

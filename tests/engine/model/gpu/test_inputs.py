@@ -11,7 +11,7 @@ from mercury_engine.decode.costs import MOST_ROWS
 from mercury_engine.model.gpu.inputs import ALIGNED, Bucket, bucket_for, fill, layout
 from mercury_engine.model.gpu.pages import PagedForward
 from mercury_engine.model.runtime import Pass, Rows
-from mercury_engine.tokens.blocks import Block
+from mercury_training.rows.blocks import Block
 from tests.masks import canvas_mask
 
 

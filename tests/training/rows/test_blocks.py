@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.tokens.blocks import Block, visible_ranges
+from mercury_training.rows.blocks import Block, visible_ranges
 from tests.masks import canvas_mask
 
 
