@@ -74,8 +74,7 @@ def test_old_lines_are_judged_as_they_were_taught():
     answer = final(replace(ASKED, regions=ASKED.regions[:1]))
     ids, here = revisions.past(TOKENIZER, ASKED.edits, ASKED.regions[0])
     asked = ASKED.regions[0]
-    lines = revisions.Lines(asked.path, asked.above, asked.old, asked.below)
-    question = [*ids, *revisions.question(TOKENIZER, lines, here)]
+    question = [*ids, *revisions.question(TOKENIZER, asked, here)]
     answer_ids = revisions.answer(TOKENIZER, asked.old)
     logs = _logs([*question, *answer_ids])
     expected = sum(logs[len(question) - 1 + at][token] for at, token in enumerate(answer_ids))

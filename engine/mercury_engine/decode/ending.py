@@ -2,6 +2,8 @@
 
 import re
 
+from mercury_engine.prompts.lines import indentation
+
 ROUNDS = 3
 SHORTEST_CIRCLE = 24
 """In characters: a row of zeros may be intended."""
@@ -9,10 +11,6 @@ SHORTEST_CIRCLE = 24
 LONGEST_ROUND = 240
 
 WORD = re.compile(r"\w")
-
-
-def indentation(line: str) -> int:
-    return sum(4 if blank == "\t" else 1 for blank in line[: len(line) - len(line.lstrip())])
 
 
 def inside(text: str, margin: int) -> str:

@@ -40,19 +40,16 @@ class Layouts:
     def _candidates(self, place: Place, gap: Gap) -> Iterator[LayoutRow]:
         """The rows that a gap may have, the longest and newest first."""
         for budget in self._budgets():
-            layouts = place.usable(gap, budget) or [place.keep(self._layout(gap, budget))]
+            layouts = place.usable(gap, budget) or [place.keep(Layout.of(self._tokenizer, gap, budget))]
             yield from (self._row(gap, layout) for layout in layouts)
 
     def _ahead(self, place: Place, gap: Gap, budget: Budget) -> LayoutRow:
-        usable, fresh = place.usable(gap, budget), self._layout(gap, budget)
+        usable, fresh = place.usable(gap, budget), Layout.of(self._tokenizer, gap, budget)
         row = self._row(gap, fresh)
         if usable and not (self._is_quick(row) or usable[0].is_outdated(gap)):
             return self._row(gap, usable[0])
         place.keep(fresh)
         return row
-
-    def _layout(self, gap: Gap, budget: Budget) -> Layout:
-        return Layout.of(self._tokenizer, gap, budget)
 
     def _row(self, gap: Gap, layout: Layout) -> LayoutRow:
         return lay_out(self._tokenizer, gap, layout.frozen, layout.budget)

@@ -104,5 +104,4 @@ class Revising(Struct, eq=False):
 
 
 def _question(tokenizer: Tokenizer, region: Region, path: str) -> RegionQuestion:
-    lines = revisions.Lines(region.path, region.above, region.old, region.below)
-    return RegionQuestion(revisions.question(tokenizer, lines, path), revisions.answer(tokenizer, region.old))
+    return RegionQuestion(revisions.question(tokenizer, region, path), revisions.answer(tokenizer, region.old))

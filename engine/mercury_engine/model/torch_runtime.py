@@ -125,8 +125,8 @@ class TorchRuntime:
         longest = max(len(forward_pass.rows.ids_R) for forward_pass in passes)
         caches = [cast("TorchCache", forward_pass.cache) for forward_pass in passes]
         hidden_BTD, fresh = self.model(
-            self._padded([forward_pass.rows.ids_R for forward_pass in passes], longest, torch.long),
-            self._padded([forward_pass.rows.positions_R for forward_pass in passes], longest, torch.long),
+            self._padded([forward_pass.rows.ids_R for forward_pass in passes], longest),
+            self._padded([forward_pass.rows.positions_R for forward_pass in passes], longest),
             self._mask(passes, longest),
             _stacked(caches),
         )
@@ -139,13 +139,11 @@ class TorchRuntime:
             for index, own_WV in enumerate(np.split(logits_WV, ends))
         ]
 
-    def _padded(self, values: Sequence[np.ndarray | None], longest: int, dtype: torch.dtype) -> Tensor:
-        inner = next((own.shape[1:] for own in values if own is not None), ())
-        padded_BT = np.zeros((len(values), longest, *inner), np.int64)
+    def _padded(self, values: Sequence[np.ndarray], longest: int) -> Tensor:
+        padded_BT = np.zeros((len(values), longest), np.int64)
         for padded_T, own_R in zip(padded_BT, values, strict=True):
-            if own_R is not None:
-                padded_T[: len(own_R)] = own_R
-        return torch.from_numpy(padded_BT).to(device=self.device, dtype=dtype)
+            padded_T[: len(own_R)] = own_R
+        return torch.from_numpy(padded_BT).to(self.device)
 
     def _mask(self, passes: Sequence[Pass], longest: int) -> Tensor | None:
         """The mask; padding rows see themselves, since attention over nothing would be NaN."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from mercury_engine.api import Gap
+from mercury_engine.prompts.lines import indentation
 
 END = frozenset({"end"})
 SHELL = frozenset({"fi", "done", "esac"})
@@ -68,9 +69,9 @@ class _IndentedBlock(Struct):
     is_quoted: bool = False
 
     def continues_with(self, line: str) -> bool:
-        if self.is_quoted or self.depth > 0 or _indent(line) > self.base:
+        if self.is_quoted or self.depth > 0 or indentation(line) > self.base:
             return True
-        if _indent(line) < self.base or self.is_closed:
+        if indentation(line) < self.base or self.is_closed:
             return False
         if self.closes_with(line):
             return True
@@ -108,7 +109,7 @@ class _IndentedBlock(Struct):
             return
         is_code = not self._is_in_text(line)
         if is_code:
-            at_base = _indent(line) <= self.base and self.depth <= 0
+            at_base = indentation(line) <= self.base and self.depth <= 0
             self.is_closed = at_base and not self.is_body and self.closes_with(line)
             self.has_block = self.has_block or not at_base
             self.depth = max(self.depth + _opened(line) - _closed(line), 0)
@@ -133,14 +134,14 @@ def _statement(before: str, answer: str, after: str, language: str) -> tuple[str
     if first is None:
         return "", False
     following = _next_line(after)
-    base = _indent(lines[first])
+    base = indentation(lines[first])
     block = _IndentedBlock(base, language, _ends_body(before, head, base, following))
     block.add(lines[first])
     block.is_preamble = block.is_preamble and not head.strip()
     for number in range(first + 1, len(lines)):
         line = lines[number]
         blank = not line.strip()
-        if number >= whole and (blank or not DECIDED.match(line)) and not (line.strip() and _indent(line) < base):
+        if number >= whole and (blank or not DECIDED.match(line)) and not (line.strip() and indentation(line) < base):
             break
         repeats = number < whole and line.rstrip() == following.rstrip() and re.search(r"\w", line)
         if not blank and (repeats or not block.continues_with(line)):
@@ -156,7 +157,7 @@ def _head_of_body(before: str, answer: str, after: str) -> str | None:
     head = before[before.rfind("\n") + 1 :]
     lines = (head + answer).split("\n")
     first = _first_line(lines, head)
-    if first is None or _indent(_next_line(after)) <= _indent(lines[first]):
+    if first is None or indentation(_next_line(after)) <= indentation(lines[first]):
         return None
     opening = (number for number in range(first, len(lines) - 1) if OPENS_BLOCK.search(lines[number]))
     last = next(opening, None)
@@ -178,7 +179,7 @@ def _first_line(lines: Sequence[str], head: str) -> int | None:
     if lines[0][len(head) :].strip():
         return 0
     number = next((number for number in range(1, len(lines)) if lines[number].strip()), None)
-    if number is not None and head.strip() and _indent(lines[number]) > _indent(head):
+    if number is not None and head.strip() and indentation(lines[number]) > indentation(head):
         return 0
     return number
 
@@ -186,7 +187,7 @@ def _first_line(lines: Sequence[str], head: str) -> int | None:
 def _ends_body(before: str, head: str, base: int, following: str) -> bool:
     """Whether the cursor is on a blank line, and nothing below it belongs to the same block."""
     above = next((line for line in reversed(before.split("\n")[:-1]) if line.strip()), "")
-    ends = not following or _indent(following) < base
+    ends = not following or indentation(following) < base
     return not head.strip() and bool(above) and base > 0 and ends
 
 
@@ -239,10 +240,6 @@ def _tail_of_lines(answer: str, below: str) -> str:
 def _says_much(tail: str) -> bool:
     """Whether it is lines of words, which nobody writes twice in a row, rather than closing brackets."""
     return "\n" in tail.strip("\n") and bool(re.search(r"\w", tail))
-
-
-def _indent(line: str) -> int:
-    return sum(4 if character == "\t" else 1 for character in line[: len(line) - len(line.lstrip())])
 
 
 def _opened(line: str) -> int:

@@ -14,6 +14,11 @@ def bare_lines(text: str) -> list[str]:
     return [line.removesuffix("\n") for line in lines_of(text)]
 
 
+def indentation(line: str) -> int:
+    """In columns; a tab counts as four."""
+    return sum(4 if blank == "\t" else 1 for blank in line[: len(line) - len(line.lstrip())])
+
+
 def shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
     """How many lines both begin with, and how many of the rest both end with."""
     shared = min(len(old), len(new))

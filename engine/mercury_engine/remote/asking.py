@@ -16,6 +16,7 @@ from mercury_engine.prompts.dialects import Dialect
 from mercury_engine.prompts.edits import EditFormat
 from mercury_engine.prompts.edits.asked import Refused, Taken, has_marks, window_of
 from mercury_engine.prompts.fim import by_words, fim_prompt, whole_head
+from mercury_engine.prompts.lines import shared_ends
 from mercury_engine.prompts.pieces import Mark, Prompt, Special
 from mercury_engine.redaction import mask_secrets
 from mercury_engine.remote.heard import StreamedText
@@ -207,9 +208,7 @@ def _with_secrets(old: str, true: str, new: str | Refused | None) -> str | Refus
     """The new text with the secrets that were masked in the old one."""
     if old == true or not isinstance(new, str):
         return new
-    limit = min(len(old), len(new))
-    head = next((at for at in range(limit) if old[at] != new[at]), limit)
-    tail = next((at for at in range(limit - head) if old[-1 - at] != new[-1 - at]), limit - head)
+    head, tail = shared_ends(old, new)
     end = len(old) - tail
     if old[head:end] != true[head:end]:
         return Refused("it rewrites lines with a secret, which was not sent")

@@ -13,8 +13,6 @@ repeats the old lines says that none is due. Several places are siblings behind 
 
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
-
 from mercury_engine.api import Edit, Mention, Region
 from mercury_engine.tokens.layout import language_id
 from mercury_engine.tokens.tokenizer import LINE, Tokenizer
@@ -29,15 +27,6 @@ LONGEST_LINE = 200
 
 LONGEST_EDIT, LONGEST_PAST = 320, 640
 """In tokens: a longer edit is left out, and so are older ones than fit."""
-
-
-class Lines(Struct, frozen=True):
-    """The lines of a region, and those around it."""
-
-    path: str
-    above: str
-    old: str
-    below: str
 
 
 def opening(tokenizer: Tokenizer, language: str, path: str) -> list[int]:
@@ -72,12 +61,12 @@ def _revision(tokenizer: Tokenizer, edit: Edit) -> list[int]:
     if not old and above:
         *further, last = LINE.findall(above)
         above, old, new = "".join(further), last, last + new
-    region = Lines(edit.path, above, old, edit.below)
+    region = Region(edit.path, "", old, above, edit.below)
     mentions = mention(tokenizer, edit.mentions, edit.path)
     return [*question(tokenizer, region, edit.path), *answer(tokenizer, new), *mentions]
 
 
-def question(tokenizer: Tokenizer, region: Lines, here: str) -> list[int]:
+def question(tokenizer: Tokenizer, region: Region, here: str) -> list[int]:
     """A region up to its anchor; `here` is the file of the region before it."""
     return [
         *_moved(tokenizer, region.path, here),

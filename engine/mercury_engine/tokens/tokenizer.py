@@ -28,10 +28,6 @@ LINE = re.compile(r"[^\n]*\n|[^\n]+")
 CACHED_LINES = 1 << 14
 
 
-class TokenizerError(EngineError):
-    """The engine cannot use this tokenizer file."""
-
-
 def untrained() -> tokenizers.Tokenizer:
     """The pipeline without a vocabulary. Training fills it: `SPECIALS`, the byte alphabet, the merges."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
@@ -62,7 +58,7 @@ class Tokenizer(Spelling):
         try:
             return cls(path.read_bytes(), str(path))
         except OSError as error:
-            raise TokenizerError(f"{path}: cannot read the tokenizer ({error}); install the model again") from error
+            raise EngineError(f"{path}: cannot read the tokenizer ({error}); install the model again") from error
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, never a special one: a literal `<mask>` is text."""
@@ -111,7 +107,7 @@ def _parse(data: bytes, source: str) -> tokenizers.Tokenizer:
     try:
         tokenizer = tokenizers.Tokenizer.from_str(data.decode())
     except Exception as error:  # the binding raises plain Exception
-        raise TokenizerError(f"{source}: not a tokenizer file ({error}); install the model again") from error
+        raise EngineError(f"{source}: not a tokenizer file ({error}); install the model again") from error
     tokenizer.encode_special_tokens = True
     return tokenizer
 
@@ -120,25 +116,25 @@ def _check(symbols: list[str], tokenizer: tokenizers.Tokenizer, source: str) -> 
     for token, expected in enumerate(SPECIALS):
         found = symbols[token] if token < len(symbols) else "nothing"
         if found != expected:
-            raise TokenizerError(
+            raise EngineError(
                 f"{source}: id {token} is {found!r}, the layout has {expected!r}; train the tokenizer again"
             )
     alphabet = set(pre_tokenizers.ByteLevel.alphabet())
     if missing := alphabet - set(symbols):
-        raise TokenizerError(
+        raise EngineError(
             f"{source}: {len(missing)} of 256 byte symbols are missing; train the tokenizer with the alphabet"
         )
     for token, symbol in enumerate(symbols[len(SPECIALS) :], len(SPECIALS)):
         if not alphabet.issuperset(symbol):
-            raise TokenizerError(
+            raise EngineError(
                 f"{source}: id {token} is {symbol!r}, not spelled in bytes; train the tokenizer without added tokens"
             )
     if tokenizer.normalizer is not None:
-        raise TokenizerError(f"{source}: a normalizer changes the text; train the tokenizer without one")
+        raise EngineError(f"{source}: a normalizer changes the text; train the tokenizer without one")
     splitter = tokenizer.pre_tokenizer
     pieces = [piece for piece, _ in splitter.pre_tokenize_str("a\n\n12")] if splitter else None
     if pieces != ["a", "Ċ", "Ċ", "1", "2"]:
-        raise TokenizerError(
+        raise EngineError(
             f"{source}: does not split lines and digits as the layout does; train the tokenizer with PATTERN"
         )
 

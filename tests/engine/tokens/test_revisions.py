@@ -1,14 +1,13 @@
 """Edits as a log that only grows: golden rows, and that an answer continues the question."""
 
-from mercury_engine.api import Mention
+from mercury_engine.api import Mention, Region
 from mercury_engine.tokens import revisions
-from mercury_engine.tokens.revisions import Lines
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import SPECIALS
 from tests.engine.tokens.test_layout import GOLDEN
 
 TOKENIZER = Tokenizer.load(GOLDEN / "tokenizer.json")
-REGION = Lines("a.py", "x = 1\n", "y = x\n", "z = y\n")
+REGION = Region("a.py", "python", "y = x\n", "x = 1\n", "z = y\n")
 
 
 def check(ids: list[int], expected: str):
@@ -43,6 +42,6 @@ def test_lines_without_room_are_left_out():
 
 
 def test_long_line_is_read_only_at_its_beginning():
-    long = Lines("a.py", "", "y = " + "x" * 9000 + "\n", "")
+    long = Region("a.py", "python", "y = " + "x" * 9000 + "\n")
     question = revisions.question(TOKENIZER, long, "a.py")
     check(question, "<region><old>" + ("y = " + "x" * 9000)[: revisions.LONGEST_LINE] + "\n</old><ins>")

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.tokens.tokenizer import Tokenizer, TokenizerError
+from mercury_engine.api import EngineError
+from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import MAXIMUM_PART, SPECIALS
 
 FILE = Path(__file__).parents[1] / "golden" / "tokenizer.json"
@@ -146,7 +147,7 @@ def test_canonical_spelling_is_always_allowed():
 def check_refused(change, message):
     data = json.loads(FILE.read_text(encoding="utf-8"))
     change(data)
-    with pytest.raises(TokenizerError, match=message):
+    with pytest.raises(EngineError, match=message):
         Tokenizer(json.dumps(data).encode(), "x.json")
 
 
@@ -178,13 +179,13 @@ def test_file_without_alphabet_is_refused():
     data = json.loads(FILE.read_text(encoding="utf-8"))
     vocabulary = dict(zip(SPECIALS, range(len(SPECIALS)), strict=True))
     data["model"] |= {"vocab": vocabulary, "merges": []}
-    with pytest.raises(TokenizerError, match="256 of 256 byte symbols are missing"):
+    with pytest.raises(EngineError, match="256 of 256 byte symbols are missing"):
         Tokenizer(json.dumps(data).encode())
 
 
 def test_unreadable_files_are_named(tmp_path):
-    with pytest.raises(TokenizerError, match=r"missing\.json: cannot read"):
+    with pytest.raises(EngineError, match=r"missing\.json: cannot read"):
         Tokenizer.load(tmp_path / "missing.json")
     (tmp_path / "broken.json").write_bytes(b"{\xff")
-    with pytest.raises(TokenizerError, match=r"broken\.json: not a tokenizer file"):
+    with pytest.raises(EngineError, match=r"broken\.json: not a tokenizer file"):
         Tokenizer.load(tmp_path / "broken.json")

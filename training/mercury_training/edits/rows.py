@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.api import LINES_AROUND
+from mercury_engine.api import LINES_AROUND, Region
 from mercury_engine.mentions import COMMON, NAME, Edited, changed_names, mentions
 from mercury_engine.spots import MARGIN, PastEdit, indexed, spots
 from mercury_engine.tokens import revisions
-from mercury_engine.tokens.revisions import Lines
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import PAD
 from mercury_training.corpus.history import CommitHunk, in_plausible_order
@@ -126,7 +125,7 @@ class _Chain:
     def ask(self, path: str, first: int, stop: int, answer: Sequence[str]) -> tuple[list[int], list[int]]:
         lines = self.texts[path]
         above, below = lines[max(0, first - LINES_AROUND) : first], lines[stop : stop + LINES_AROUND]
-        region = Lines(path, "".join(above), "".join(lines[first:stop]), "".join(below))
+        region = Region(path, "", "".join(lines[first:stop]), "".join(above), "".join(below))
         question = revisions.question(self.tokenizer, region, self.here)
         return question, revisions.answer(self.tokenizer, "".join(answer))
 
