@@ -11,12 +11,12 @@ from mercury_engine.decode.costs import Costs
 from mercury_engine.engine import MercuryEngine
 from mercury_engine.model.config import TINY
 from mercury_engine.model.torch_runtime import TorchRuntime
-from mercury_engine.tokens.layout import Budget, answer_ids, budget_for, freeze, lay_out
+from mercury_engine.tokens.layout import Budget, budget_for, freeze, lay_out
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import MASK
 from mercury_training.models import create
 from mercury_training.rows.blocks import Block, slot_positions
-from mercury_training.rows.holes import AnchoredRow
+from mercury_training.rows.holes import AnchoredRow, answer_ids
 from mercury_training.rows.streams import canvas_slots, with_answers
 from tests.masks import canvas_mask
 

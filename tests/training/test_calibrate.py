@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mercury_engine.decode.confidence import Calibration, read_calibration
+from mercury_engine.model.config import CALIBRATION_FILE
 from mercury_engine.model.export import read
-from mercury_engine.model.fitted import CALIBRATION_FILE
 from mercury_engine.opening import open_model
 from mercury_training import calibrate
 from mercury_training.calibrate import Observation, fit_bar, fit_confidence, main, report, shown_at

@@ -12,6 +12,16 @@ from mercury_engine.model.export import Weights, read
 from mercury_engine.model.network import Model
 
 WEIGHTS_FILE = "model.safetensors"
+SMALL = ModelConfig(
+    name="small",
+    width=512,
+    layers=12,
+    heads=8,
+    kv_heads=2,
+    feed_forward=1408,
+    vocabulary=16_384,
+    context=2048,
+)
 
 
 def create(config: ModelConfig, seed: int) -> Model:

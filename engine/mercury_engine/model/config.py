@@ -12,6 +12,7 @@ from mercury_engine.tokens.vocabulary import LAYOUT_VERSION, SPECIALS
 
 CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer.json"
+CALIBRATION_FILE = "confidence.json"
 FORMER_FIELDS = ("role_scalars", "softcap", "hints")
 """Written into the configs of models that had them, and as false or 0 into those of others."""
 
@@ -59,16 +60,6 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         return self.layers * layer + self.vocabulary * self.width * (1 if self.tied else 2)
 
 
-SMALL = ModelConfig(
-    name="small",
-    width=512,
-    layers=12,
-    heads=8,
-    kv_heads=2,
-    feed_forward=1408,
-    vocabulary=16_384,
-    context=2048,
-)
 TINY = ModelConfig(
     name="tiny",
     width=64,

@@ -204,11 +204,6 @@ def pieces(ids: Sequence[int] | np.ndarray, start: int, stop: int) -> Counter[st
     return +counts
 
 
-def answer_ids(tokenizer: Tokenizer, part: str, text: str) -> list[int]:
-    """The tokens of an answer: the partial word spelled again, the text, the end."""
-    return [*tokenizer.encode(part + text), EOM]
-
-
 def filled_text(tokenizer: Tokenizer, part: str, ids: Iterable[int]) -> str:
     """The text of an answer's tokens, without the partial word that is already there."""
     typed = len(part.encode("utf-8", "replace"))

@@ -9,12 +9,6 @@ CANVASES = (3, 7, 15, 31, 63)
 """The numbers of slots that a canvas may have: with the row before it, it fills a size that runtimes pad passes to.
 Models learn canvases with one slot more, and fill these as well."""
 
-HOLE_STRIDE = 65
-"""Positions from one anchor to the next: the anchor's own and 64 for its slots, whatever the size of the canvas.
-
-Among several holes a longer answer is continued in a new row that holds the accepted text.
-"""
-
 MAXIMUM_PART = 32
 """Bytes of a partial word that the canvas spells again (token healing)."""
 
@@ -34,7 +28,7 @@ each of the 256 bytes."""
 
 BOS, PAD, MASK, EOM = range(4)
 SUF, PRE, NEAR, CUR, SNIP, PATH, EDITS = range(4, 11)
-LINE, BLOCK, REGION = MODES = range(11, 14)
+LINE, BLOCK, REGION = range(11, 14)
 PART = 14
 HOLES = range(15, 23)
 OLD, OLD_END = 23, 24

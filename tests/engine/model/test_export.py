@@ -11,10 +11,10 @@ import torch
 from safetensors.numpy import save_file
 
 from mercury_engine.export import main
-from mercury_engine.model.config import SMALL, TINY, ModelError, write_config
+from mercury_engine.model.config import TINY, ModelError, write_config
 from mercury_engine.model.export import HEADER_BYTES, export, plain, read, shapes
 from mercury_engine.model.network import Model
-from mercury_training.models import create, save
+from mercury_training.models import SMALL, create, save
 
 UNTIED = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False)
 GROUPED = msgspec.structs.replace(TINY, width=128, head_width=32, feed_forward=256)

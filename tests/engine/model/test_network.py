@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from mercury_engine.model.config import SMALL, TINY, ModelError, read_config, write_config
+from mercury_engine.model.config import TINY, ModelError, read_config, write_config
 from mercury_engine.model.export import export
 from mercury_engine.model.network import Model
-from mercury_training.models import create, load, save
+from mercury_training.models import SMALL, create, load, save
 from mercury_training.rows.blocks import Block
 from tests.masks import canvas_mask
 

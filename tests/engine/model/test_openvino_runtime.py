@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 from mercury_engine.api import EngineError
 from mercury_engine.model import openvino_runtime
 from mercury_engine.model.adapter import DOWN, SPECIAL, UP, Adapter
-from mercury_engine.model.config import SMALL, TINY, ModelError
+from mercury_engine.model.config import TINY, ModelError
 from mercury_engine.model.export import ADAPTER_FILE, SCALE, dequantized, export, plain, read, shapes
 from mercury_engine.model.openvino_runtime import (
     COLUMN_STEP,
@@ -35,7 +35,7 @@ from mercury_engine.model.quantize import quantize
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.tokens.vocabulary import SPECIALS
-from mercury_training.models import create, save, with_weights
+from mercury_training.models import SMALL, create, save, with_weights
 from mercury_training.rows.blocks import Block
 from tests.masks import canvas_mask
 

@@ -14,7 +14,6 @@ from mercury_engine.tokens import vocabulary
 from mercury_engine.tokens.layout import (
     Budget,
     LayoutRow,
-    answer_ids,
     budget_for,
     filled_text,
     freeze,
@@ -38,7 +37,7 @@ from mercury_engine.tokens.vocabulary import (
     SPECIALS,
     SUF,
 )
-from mercury_training.rows.holes import AnchoredRow
+from mercury_training.rows.holes import AnchoredRow, answer_ids
 from mercury_training.rows.streams import without_modes
 from tests.engine.tiny import gap
 

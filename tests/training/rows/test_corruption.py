@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Gap
-from mercury_engine.tokens.layout import Budget, answer_ids, freeze, lay_out
+from mercury_engine.tokens.layout import Budget, freeze, lay_out
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK, REGION
 from mercury_training.rows import corruption
 from mercury_training.rows.corruption import (
@@ -21,7 +21,7 @@ from mercury_training.rows.corruption import (
     text_canvases,
 )
 from mercury_training.rows.examples import answered
-from mercury_training.rows.holes import AnchoredRow, Hole, lay_out_holes
+from mercury_training.rows.holes import AnchoredRow, Hole, answer_ids, lay_out_holes
 from tests.training.small import TOKENIZER
 
 VOCABULARY = TOKENIZER.vocabulary

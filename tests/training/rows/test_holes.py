@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.tokens.layout import Budget, LayoutError, budget_for, filled_text, freeze
-from mercury_engine.tokens.vocabulary import HOLE_STRIDE, HOLES, OLD, PART, REGION
+from mercury_engine.tokens.vocabulary import HOLES, OLD, PART, REGION
 from mercury_training.rows.blocks import Block
-from mercury_training.rows.holes import Hole, lay_out_holes
+from mercury_training.rows.holes import HOLE_STRIDE, Hole, lay_out_holes
 from tests.engine.tiny import TOKENIZER, gap
 from tests.engine.tokens.test_layout import code, lines
 from tests.masks import canvas_mask

@@ -5,11 +5,11 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Gap, Snippet
-from mercury_engine.tokens.layout import Budget, answer_ids, freeze, lay_out, until_end
+from mercury_engine.tokens.layout import Budget, freeze, lay_out, until_end
 from mercury_engine.tokens.vocabulary import BOS, EOM, HOLES, MASK, OLD, PAD, PART, PRE, SPECIALS, SUF
 from mercury_training.rows import examples
 from mercury_training.rows.examples import Removal, Site, completion, left_to_right, next_edit
-from mercury_training.rows.holes import AnchoredRow
+from mercury_training.rows.holes import AnchoredRow, answer_ids
 from mercury_training.rows.loader import Batches
 from mercury_training.rows.packing import RowShape, pack, stack
 from mercury_training.rows.streams import with_answers

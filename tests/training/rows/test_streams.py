@@ -1,8 +1,8 @@
 import numpy as np
 
 from mercury_engine.tokens.layout import Budget, freeze, lay_out
-from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE, HOLES, MODES
-from mercury_training.rows.holes import AnchoredRow
+from mercury_engine.tokens.vocabulary import EOM, HOLES
+from mercury_training.rows.holes import HOLE_STRIDE, MODES, AnchoredRow
 from mercury_training.rows.streams import canvas_slots, with_answers, without_modes
 from tests.engine.tiny import TOKENIZER, gap
 from tests.masks import canvas_mask

@@ -19,14 +19,14 @@ from safetensors.torch import load_file
 from mercury_engine.api import Gap
 from mercury_engine.model.config import TINY, ModelConfig
 from mercury_engine.model.export import export
-from mercury_engine.tokens.layout import answer_ids, budget_for, filled_text, freeze, lay_out, until_end
+from mercury_engine.tokens.layout import budget_for, filled_text, freeze, lay_out, until_end
 from mercury_engine.tokens.vocabulary import EOM, MASK
 from mercury_training.errors import TrainingError
 from mercury_training.models import create, load, save
 from mercury_training.rows import loader
 from mercury_training.rows.blocks import Block, slot_positions
 from mercury_training.rows.examples import answered
-from mercury_training.rows.holes import AnchoredRow
+from mercury_training.rows.holes import AnchoredRow, answer_ids
 from mercury_training.rows.packing import RowShape, pack, stack
 from mercury_training.train import command, state, trainer
 from mercury_training.train import run as train

@@ -16,13 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Gap, Snippet
-from mercury_engine.tokens.layout import JUMP_LINES, Budget, LayoutError, answer_ids, freeze, lay_out
+from mercury_engine.tokens.layout import JUMP_LINES, Budget, LayoutError, freeze, lay_out
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import BLOCK, HOLE_STRIDE, LINE, PRE, REGION, SUF
+from mercury_engine.tokens.vocabulary import BLOCK, LINE, PRE, REGION, SUF
 from mercury_training.corpus.shards import EditRow, Replacement
 from mercury_training.corpus.synthetic import lines_of
 from mercury_training.rows.blocks import Block
-from mercury_training.rows.holes import AnchoredRow, Hole, lay_out_holes
+from mercury_training.rows.holes import HOLE_STRIDE, AnchoredRow, Hole, answer_ids, lay_out_holes
 from mercury_training.rows.streams import Stream, with_answers, without_modes
 
 KINDS = {"tail": 0.35, "line": 0.2, "block": 0.2, "characters": 0.15, "holes": 0.1}

@@ -14,7 +14,14 @@ from msgspec import Struct
 
 from mercury_engine.tokens.layout import Budget, Frozen, LayoutError, LayoutRow, keep_end, part_ids
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import HOLE_STRIDE, HOLES, OLD, OLD_END, PRE
+from mercury_engine.tokens.vocabulary import BLOCK, EOM, HOLES, LINE, OLD, OLD_END, PRE, REGION
+
+MODES = (LINE, BLOCK, REGION)
+HOLE_STRIDE = 65
+"""Positions from one anchor to the next: the anchor's own and 64 for its slots, whatever the size of the canvas.
+
+Among several holes a longer answer is continued in a new row that holds the accepted text.
+"""
 
 
 class Hole(Struct, frozen=True):
@@ -48,6 +55,11 @@ class AnchoredRow(Struct, frozen=True, eq=False):
         """The row of a gap, which ends with its anchor."""
         positions = np.arange(len(row.ids), dtype=np.int32)
         return cls(row.ids, positions, (Anchor(len(row.ids) - 1, row.part),))
+
+
+def answer_ids(tokenizer: Tokenizer, part: str, text: str) -> list[int]:
+    """The tokens of an answer: the partial word spelled again, the text, the end."""
+    return [*tokenizer.encode(part + text), EOM]
 
 
 def lay_out_holes(

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE, MODES
+from mercury_engine.tokens.vocabulary import EOM
 from mercury_training.rows.blocks import Block, slot_positions
-from mercury_training.rows.holes import Anchor, AnchoredRow
+from mercury_training.rows.holes import HOLE_STRIDE, MODES, Anchor, AnchoredRow
 
 
 class Stream(Struct, frozen=True, eq=False):

@@ -6,7 +6,8 @@ import msgspec
 import torch
 from msgspec import Struct
 
-from mercury_engine.model.config import CONFIG_FILE, SMALL, TINY, ModelConfig, read_config
+from mercury_engine.model.config import CONFIG_FILE, TINY, ModelConfig, read_config
+from mercury_training.models import SMALL
 from mercury_training.rows.packing import RowShape
 from mercury_training.train.losses import CROSS_ENTROPY, CanvasLoss
 from mercury_training.train.optimizer import Rates

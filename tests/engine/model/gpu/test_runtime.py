@@ -13,7 +13,6 @@ pytest.importorskip("triton")
 
 from mercury_engine.api import TooLongError
 from mercury_engine.decode.canvas import Canvas, fuse, masked
-from mercury_engine.model.config import SMALL
 from mercury_engine.model.config import TINY as WIDER
 from mercury_engine.model.export import shapes
 from mercury_engine.model.gpu import runtime as module
@@ -27,6 +26,7 @@ from mercury_engine.model.room import Room, reading_bytes
 from mercury_engine.model.runtime import Pass, Runtime
 from mercury_engine.model.torch_runtime import of_weights
 from mercury_kernels.reference import greedy_confidence
+from mercury_training.models import SMALL
 
 pytestmark = [
     pytest.mark.slow,
