@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
-from itertools import count, product
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,10 +25,9 @@ from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched,
 from mercury_engine.decode.choice import Choice, Chooser, ids_of
 from mercury_engine.decode.confidence import Calibration, read_calibration
 from mercury_engine.decode.costs import CostMeter, Costs, RepeatedMeasuring
-from mercury_engine.decode.decoding import DecodingOptions
-from mercury_engine.decode.denoise import GapDecoder, GapDecoding
+from mercury_engine.decode.decoding import Decoder, DecodingOptions
+from mercury_engine.decode.denoise import GapDecoding
 from mercury_engine.decode.drafts import DraftSource
-from mercury_engine.decode.ending import indentation
 from mercury_engine.decode.frames import Frames, slots_of
 from mercury_engine.decode.layouts import Layouts
 from mercury_engine.decode.names import KnownNames
@@ -41,6 +40,7 @@ from mercury_engine.decode.sessions import EngineSession, PastAnswer, Place, Ses
 from mercury_engine.decode.work import logged
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_gpu, opened_with, weight_bytes
+from mercury_engine.prompts.lines import indentation
 from mercury_engine.tokens.layout import (
     LayoutRow,
     filled_text,
@@ -113,7 +113,7 @@ class MercuryEngine(Engine):
         # Unknown until all costs are: a machine that is busy while an editor starts is not a slow one.
         self._first_line_ms = _first_line_ms(costs) if costs else 0.0
         costs = costs or meter.start()
-        self._decoder = GapDecoder(
+        self._decoder = Decoder(
             runtime=runtime,
             tokenizer=tokenizer,
             chooser=Chooser(tokenizer, runtime.config.vocabulary),
@@ -339,12 +339,9 @@ class MercuryEngine(Engine):
 
     def _past(self, place: Place, gap: Gap, part: str) -> list[DraftSource]:
         """The past answer that the user is typing or has gone back to."""
-        for expected, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), place.past_answers):
-            tail = expected(answer, gap.before)
-            if tail:
-                end = [EOM] if answer.complete else []
-                return [DraftSource("previous", [*self._decoder.tokenizer.encode(part + tail), *end])]
-        return []
+        text, complete = place.expected(gap.before)
+        end = [EOM] if complete else []
+        return [DraftSource("previous", [*self._decoder.tokenizer.encode(part + text), *end])] if text else []
 
     def _shown(self, best: GapDecoding, gap: Gap, frames: Frames | None, *, final: bool) -> Draft:
         """Until the final one, what will not change any more; who watches sees drafts of the rest too."""

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,13 +20,12 @@ from mercury_engine.api import Draft, Engine, Gap
 from mercury_engine.decode import confidence
 from mercury_engine.decode.answer import GapAnswer, Presentation
 from mercury_engine.decode.choice import Choice
-from mercury_engine.decode.confidence import Calibration
+from mercury_engine.decode.confidence import Calibration, read_calibration
 from mercury_engine.decode.costs import measure_costs
 from mercury_engine.decode.decoding import DEFAULT_OPTIONS, DecodingOptions
 from mercury_engine.engine import START_BAR, MercuryEngine, open_runtime
-from mercury_engine.model.config import TOKENIZER_FILE
+from mercury_engine.model.config import CALIBRATION_FILE, TOKENIZER_FILE
 from mercury_engine.model.export import seal
-from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted, write_fitted
 from mercury_engine.model.runtime import Runtime
 from mercury_engine.opening import check_layout, open_model
 from mercury_engine.record import read_record
@@ -115,7 +115,7 @@ def _calibrate(name: str, folder: Path, limit: int | None) -> None:
         fitting, held_out = (list(answer_observations(runtime, tokenizer, half)) for half in halves)
     if not fitting or not held_out:
         raise TrainingError(f"{folder}: {len(rows)} rows are too few; name a larger set")
-    fitted = read_fitted(model, CALIBRATION_FILE, Calibration)
+    fitted = read_calibration(model)
     before, ridge = fitted or (confidence.UNCALIBRATED if is_added else DEFAULTS), HELD if fitted else RIDGE
     print(report(fitting, held_out, before, ridge))
     sides = ((fitting, held_out), (held_out, fitting))
@@ -242,7 +242,7 @@ def _table(observations: Sequence[Observation]) -> tuple[np.ndarray, np.ndarray]
 
 
 def _write(folder: Path, calibration: Calibration) -> None:
-    write_fitted(folder, CALIBRATION_FILE, calibration)
+    (folder / CALIBRATION_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(calibration), indent=1) + b"\n")
     print(f"{folder / CALIBRATION_FILE}: {calibration}", file=sys.stderr)
 
 

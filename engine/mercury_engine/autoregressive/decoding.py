@@ -17,23 +17,12 @@ EARLY = 8
 """Alternatives depart from an answer within this many tokens."""
 
 
-class AutoregressiveDecoder(Decoder, frozen=True, eq=False, kw_only=True):
-    """The decoder of a model that only continues texts: it fills no canvases."""
-
-    tokenizer: PretrainedTokenizer
-    canvases: Sequence[int] = ()
-
-    def next_ms(self, unread: int) -> float:
-        """What the next forward takes where so many tokens are yet to be read."""
-        return max(float(self.costs.of(1)), self.pace.milliseconds(min(unread, self.pace.chunk())))
-
-
 class AutoregressiveDecoding(Decoding[Continuation]):
     """One answer to a question; `chosen` are its first choices, made elsewhere."""
 
     def __init__(
         self,
-        decoder: AutoregressiveDecoder,
+        decoder: Decoder[PretrainedTokenizer],
         session: EngineSession,
         question: ContinuationQuestion,
         limit: int,
@@ -61,6 +50,12 @@ class AutoregressiveDecoding(Decoding[Continuation]):
     def pending(self) -> int:
         """The tokens that are yet to be read."""
         return len(self.ids) - self._session.align(self.ids)
+
+    @property
+    def next_ms(self) -> float:
+        """What the next forward takes."""
+        pace = self._decoder.pace
+        return max(float(self._decoder.costs.of(1)), pace.milliseconds(min(self.pending, pace.chunk())))
 
 
 def departures(answer: Continuation, tokenizer: PretrainedTokenizer) -> list[list[Choice]]:

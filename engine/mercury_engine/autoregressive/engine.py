@@ -5,7 +5,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,13 +24,14 @@ from mercury_engine.api import (
 )
 from mercury_engine.autoregressive.answer import ContinuationQuestion
 from mercury_engine.autoregressive.asking import Asking
-from mercury_engine.autoregressive.decoding import AutoregressiveDecoder, AutoregressiveDecoding, departures
+from mercury_engine.autoregressive.decoding import AutoregressiveDecoding, departures
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
 from mercury_engine.decode.choice import Chooser
-from mercury_engine.decode.confidence import SHARED, Calibration
+from mercury_engine.decode.confidence import SHARED, Calibration, read_calibration
 from mercury_engine.decode.costs import CostMeter, Costs
+from mercury_engine.decode.decoding import Decoder
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Report
@@ -39,7 +39,6 @@ from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, Place, Places, SessionPool, follow
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
-from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 from mercury_engine.model.room import Room, room_of
 from mercury_engine.model.runtime import Passes, Resources, Runtime, opened_with
 from mercury_engine.prompts.dialects import Dialect
@@ -123,7 +122,7 @@ class AutoregressiveEngine(Engine):
         self._measuring = meter.rest() if costs is None else iter(())
         costs = costs or meter.start()
         chooser = Chooser(tokenizer, runtime.config.vocabulary, map(tokenizer.special, tokenizer.added))
-        self._decoder = AutoregressiveDecoder(
+        self._decoder = Decoder(
             runtime=runtime,
             tokenizer=tokenizer,
             chooser=chooser,
@@ -132,6 +131,7 @@ class AutoregressiveEngine(Engine):
             report=self.report,
             decode="policy" if drafting else "ar",
             pace=pace or ReadingPace(costs, clock),
+            canvases=(),  # it only continues texts
         )
         self._asking = Asking(record, tokenizer)
 
@@ -323,10 +323,8 @@ class AutoregressiveEngine(Engine):
         """The past answer that the user is typing along with or went back to, and the text that is probably copied."""
         encode, forced, copied = self._decoder.tokenizer.encode, question.prompt.forced, question.prompt.copied
         sources = [DraftSource("old", encode(forced + copied))] if copied else []
-        for expected, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), place.past_answers):
-            if remainder := expected(answer, question.before):
-                return [DraftSource("previous", encode(forced + remainder)), *sources]
-        return sources
+        text, _ = place.expected(question.before)
+        return [DraftSource("previous", encode(forced + text)), *sources] if text else sources
 
     def _read(self, session: EngineSession, question: ContinuationQuestion) -> Passes[None]:
         while (yield from self._decoder.pace.read_ahead(session, question.ids, self.report)):
@@ -342,7 +340,7 @@ class AutoregressiveEngine(Engine):
             return False
         if deadline_ms is None:
             return True
-        return (self._clock() - started) * 1000 + self._decoder.next_ms(decoding.pending) < deadline_ms
+        return (self._clock() - started) * 1000 + decoding.next_ms < deadline_ms
 
 
 def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources) -> AutoregressiveEngine:
@@ -355,7 +353,7 @@ def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources)
         runtime,
         tokenizer,
         record,
-        calibration=read_fitted(folder, CALIBRATION_FILE, Calibration),
+        calibration=read_calibration(folder),
         room=room,
         talker=talker,
     )

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple
 
 from mercury_engine.api import Draft
-from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
+from mercury_engine.model.config import CALIBRATION_FILE, ModelError
 
 SMALLEST_PROBABILITY = 1e-6
 HOPELESS = 0.02
@@ -130,6 +131,12 @@ def confident(probabilities: Sequence[float], bar: float) -> int:
     return len(probabilities)
 
 
-def read_calibration(folder: Path) -> Calibration:
-    """The coefficients beside a model's weights; the defaults if none were fitted."""
-    return read_fitted(folder, CALIBRATION_FILE, Calibration) or Calibration()
+def read_calibration(folder: Path) -> Calibration | None:
+    """The coefficients beside a model's weights; None where none were fitted, or where it did not help."""
+    path = folder / CALIBRATION_FILE
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Calibration)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ModelError(f"{path}: {error}; correct the file or remove it") from error

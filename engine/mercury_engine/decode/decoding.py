@@ -33,17 +33,22 @@ from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.decode.tree import DraftTree
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.layout import until_end
+from mercury_engine.tokens.spelling import Spelling
 from mercury_engine.tokens.vocabulary import CANVASES, EOM
 
 ALTERNATIVES = 3
 """Of each slot of a canvas: the tokens that are drafted besides the likeliest one, where verifying them pays."""
 
 
-class Decoder(Struct, frozen=True, eq=False, kw_only=True):
+T = TypeVar("T", bound=Spelling, covariant=True)
+
+
+class Decoder(Struct, Generic[T], frozen=True, eq=False, kw_only=True):
     """Shared by all decodings: the model, the statistics, and the ways of decoding. `canvases` are the sizes of those
     that the model has learned to fill."""
 
     runtime: Runtime
+    tokenizer: T
     chooser: Chooser
     costs: Costs
     acceptance: Acceptance
@@ -111,7 +116,7 @@ class Decoding(Generic[A]):
 
     def __init__(
         self,
-        decoder: Decoder,
+        decoder: Decoder[Spelling],
         session: EngineSession,
         read: np.ndarray,
         answer: A,

@@ -23,19 +23,13 @@ from mercury_engine.tokens.layout import LayoutRow
 from mercury_engine.tokens.tokenizer import Tokenizer
 
 
-class GapDecoder(Decoder, frozen=True, eq=False, kw_only=True):
-    """The decoder of a model that knows our layout."""
-
-    tokenizer: Tokenizer
-
-
 class GapDecoding(Decoding[GapAnswer]):
     """The answer to a row; `chosen` are its first choices, made elsewhere. An answer that `is_hopeless` ends the
     decoding."""
 
     def __init__(
         self,
-        decoder: GapDecoder,
+        decoder: Decoder[Tokenizer],
         session: EngineSession,
         row: LayoutRow,
         answer: GapAnswer,

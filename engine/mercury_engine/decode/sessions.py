@@ -8,6 +8,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from itertools import product
 
 import numpy as np
 from msgspec import Struct, field
@@ -123,6 +124,13 @@ class Place(Struct, eq=False):
         """The layouts that still fit where the gap is, newest first."""
         own = (layout for layout in self.layouts if layout.budget == budget)
         return [layout for layout in own if not is_stale(layout.frozen, gap)]
+
+    def expected(self, before: str) -> tuple[str, bool]:
+        """What is left of the past answer that the user is typing or has gone back to, and whether that is all."""
+        for left, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), self.past_answers):
+            if text := left(answer, before):
+                return text, answer.complete
+        return "", False
 
     def remember(self, answer: PastAnswer) -> None:
         """Store an answer, newest first, one per place. One cancelled before its first token is ignored."""

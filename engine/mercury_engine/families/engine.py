@@ -25,7 +25,7 @@ from mercury_engine.api import (
 )
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
-from mercury_engine.decode.confidence import SHARED, Calibration, is_hopeless, likely_start
+from mercury_engine.decode.confidence import SHARED, Calibration, is_hopeless, likely_start, read_calibration
 from mercury_engine.decode.frames import slots_of
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.families.blocks import encode, proceed
@@ -37,7 +37,6 @@ from mercury_engine.families.slots import SURE, Settled
 from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
-from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 from mercury_engine.model.room import Room, room_of
 from mercury_engine.model.runtime import Cache, Resources, Runtime, on_cpu, opened_with
 from mercury_engine.prompts.cut import cut
@@ -283,19 +282,16 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
         partial(PretrainedTokenizer, folder / TOKENIZER_FILE), partial(open_decoder, folder, record, resources)
     )
     room = room_of(runtime, record.name, folder, resources)
-    talker = open_talker(folder, room, tokenizer, _manner(family, tokenizer), (*family.ends, family.eos))
+    manner = Manner(family.block, family.shift, family.window, tokenizer.special(family.mask))
+    talker = open_talker(folder, room, tokenizer, manner, (*family.ends, family.eos))
     at_once = READ_ONWARD if family.length == "continue" else READ_AT_ONCE
     return FamilyEngine(
         runtime,
         tokenizer,
         record,
         family,
-        calibration=read_fitted(folder, CALIBRATION_FILE, Calibration),
+        calibration=read_calibration(folder),
         context=at_once if on_cpu(runtime) else 0,
         room=room,
         talker=talker,
     )
-
-
-def _manner(family: Family, tokenizer: PretrainedTokenizer) -> Manner:
-    return Manner(family.block, family.shift, family.window, tokenizer.special(family.mask))

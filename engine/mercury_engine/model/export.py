@@ -13,8 +13,15 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, ModelError, read_config, write_config
-from mercury_engine.model.fitted import CALIBRATION_FILE
+from mercury_engine.model.config import (
+    CALIBRATION_FILE,
+    CONFIG_FILE,
+    TOKENIZER_FILE,
+    ModelConfig,
+    ModelError,
+    read_config,
+    write_config,
+)
 from mercury_engine.model.provenance import note
 from mercury_engine.model.quantize import (
     GROUP,

@@ -14,8 +14,7 @@ from mercury_engine.decode.confidence import (
     likely_start,
     read_calibration,
 )
-from mercury_engine.model.config import ModelError
-from mercury_engine.model.fitted import CALIBRATION_FILE
+from mercury_engine.model.config import CALIBRATION_FILE, ModelError
 
 
 def check(probabilities, expected, complete=True):
@@ -100,7 +99,7 @@ def test_confident_beginning_stops_before_product_falls_under_bar():
 
 
 def test_coefficients_come_from_beside_the_weights(tmp_path):
-    assert read_calibration(tmp_path) == Calibration()
+    assert read_calibration(tmp_path) is None
     (tmp_path / CALIBRATION_FILE).write_text('{"bias": -1.5, "mean": 2.0}')
     assert read_calibration(tmp_path) == Calibration(bias=-1.5, mean=2.0)
 
