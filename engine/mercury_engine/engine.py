@@ -36,7 +36,7 @@ from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.reading import ReadingPace
 from mercury_engine.decode.revising import PLACES, Revising
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, search
-from mercury_engine.decode.sessions import EngineSession, PastAnswer, Place, SessionPool
+from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.decode.work import logged
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_gpu, opened_with, weight_bytes
@@ -135,13 +135,12 @@ class MercuryEngine(Engine):
         return logged("rewrite", self.report, self._rewritten(regions))
 
     def _filled(self, gap: Gap) -> Generator[Draft]:
-        place = self._layouts.place(gap)
-        row = self._layouts.row(place, gap)
+        row = self._layouts.row(gap)
         unread = self._sessions.unread(row.ids)
         self.report.asked(len(row.ids), unread)
         self.report.reads(pieces(row.ids, len(row.ids) - unread, len(row.ids)))
         session = self._sessions.open(gap.session, row.ids)
-        yield from self._batcher.run(self._answer(gap, place, session, row), session)
+        yield from self._batcher.run(self._answer(gap, session, row), session)
 
     def warm(self, question: Gap | Regions) -> Generator[None]:
         """Encode the context up to its last row, the nearest lines first: with the newest suffix, snippets and edits if
@@ -200,10 +199,10 @@ class MercuryEngine(Engine):
             prompts=dict(self.report.prompts),
         )
 
-    def _answer(self, gap: Gap, place: Place, session: EngineSession, row: LayoutRow) -> Steps[Draft]:
+    def _answer(self, gap: Gap, session: EngineSession, row: LayoutRow) -> Steps[Draft]:
         """Before the first forward of an answer, what is copied may be shown."""
         started, steps = self._clock(), count(1)
-        begin = partial(self._begin, place, session, gap, row)
+        begin = partial(self._begin, session, gap, row)
         best, final, shown = begin(self._options(gap, row)), False, Draft()
         decodings = search(best, begin, gap, self._decoder.tokenizer)
         frames = Frames() if gap.slots else None
@@ -224,7 +223,7 @@ class MercuryEngine(Engine):
                 shown = self._shown(best, gap, frames, final=final)
                 yield draft()
         finally:
-            place.remember(self._past_answer(best, gap))
+            self._layouts.place(gap).remember(self._past_answer(best, gap))
             self._sessions.trim()
 
     def _judged(self, proposals: Proposals) -> Generator[Opinions]:
@@ -300,7 +299,6 @@ class MercuryEngine(Engine):
 
     def _begin(
         self,
-        place: Place,
         session: EngineSession,
         gap: Gap,
         row: LayoutRow,
@@ -312,7 +310,7 @@ class MercuryEngine(Engine):
         answer = GapAnswer(
             self._decoder.tokenizer, row.part, limit, block=gap.block, margin=margin, one_line=options.one_line
         )
-        texts = sources or self._past(place, gap, row.part)
+        texts = sources or self._past(gap, row.part)
         return GapDecoding(self._decoder, session, row, answer, texts, options, chosen, self._is_hopeless(gap))
 
     def _is_hopeless(self, gap: Gap) -> Callable[[GapAnswer], bool] | None:
@@ -337,9 +335,9 @@ class MercuryEngine(Engine):
         tokens = min(gap.most_tokens, LOW_TOKENS) if is_short else gap.most_tokens
         return max(1, min(tokens, self._decoder.runtime.config.context - len(row.ids)))
 
-    def _past(self, place: Place, gap: Gap, part: str) -> list[DraftSource]:
+    def _past(self, gap: Gap, part: str) -> list[DraftSource]:
         """The past answer that the user is typing or has gone back to."""
-        text, complete = place.expected(gap.before)
+        text, complete = self._layouts.place(gap).expected(gap.before)
         end = [EOM] if complete else []
         return [DraftSource("previous", [*self._decoder.tokenizer.encode(part + text), *end])] if text else []
 

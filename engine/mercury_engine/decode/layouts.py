@@ -19,9 +19,9 @@ class Layouts:
     def place(self, gap: Gap) -> Place:
         return self._places.open(gap.session, (gap.root, gap.path))
 
-    def row(self, place: Place, gap: Gap) -> LayoutRow:
+    def row(self, gap: Gap) -> LayoutRow:
         """The gap with the frozen edits, and no more than is read quickly."""
-        candidates = self._candidates(place, gap)
+        candidates = self._candidates(self.place(gap), gap)
         row = next(candidates)
         while not self._is_quick(row) and (shorter := next(candidates, None)):
             row = shorter

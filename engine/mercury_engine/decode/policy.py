@@ -94,7 +94,7 @@ class Acceptance:
 class Report(Struct):
     """The engine's counters since it started; `settled` counts the tokens that its forwards committed.
 
-    `drafted` counts the verified tokens of each source, `accepted` those that were right. `prompts` counts tokens of
+    `accepted` counts the drafted tokens of each source that were right. `prompts` counts tokens of
     prompts: those that requests found read, those that they waited for, and those that were read ahead; `read` those of
     the last two by the pieces of their rows, where the engine lays them out.
     """
@@ -103,7 +103,6 @@ class Report(Struct):
     rows: int = 0
     settled: int = 0
     actions: dict[str, int] = field(default_factory=dict)
-    drafted: dict[str, int] = field(default_factory=dict)
     accepted: dict[str, int] = field(default_factory=dict)
     prompts: dict[str, int] = field(default_factory=lambda: {"reused": 0, "awaited": 0, "ahead": 0})
     read: dict[str, int] = field(default_factory=dict)
@@ -123,7 +122,6 @@ class Report(Struct):
         self.actions[kind] = self.actions.get(kind, 0) + 1
 
     def verified(self, source: str, right: bool) -> None:
-        self.drafted[source] = self.drafted.get(source, 0) + 1
         self.accepted[source] = self.accepted.get(source, 0) + right
 
 
