@@ -192,30 +192,6 @@ def _as_type(kind: str) -> Callable[[np.ndarray], np.ndarray]:
     return lambda blocks: blocks.reshape(-1).view(kind).astype(np.float32)
 
 
-def _bfloat16(blocks: np.ndarray) -> np.ndarray:
-    return (blocks.reshape(-1).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-
-
-def _q4_0(blocks: np.ndarray) -> np.ndarray:
-    return (_nibbles(blocks[:, 2:]) - 8) * _halves(blocks, 0)
-
-
-def _q4_1(blocks: np.ndarray) -> np.ndarray:
-    return _nibbles(blocks[:, 4:]) * _halves(blocks, 0) + _halves(blocks, 2)
-
-
-def _q5_0(blocks: np.ndarray) -> np.ndarray:
-    return (_nibbles(blocks[:, 6:]) + _fifth_bits(blocks, 2) - 16) * _halves(blocks, 0)
-
-
-def _q5_1(blocks: np.ndarray) -> np.ndarray:
-    return (_nibbles(blocks[:, 8:]) + _fifth_bits(blocks, 4)) * _halves(blocks, 0) + _halves(blocks, 2)
-
-
-def _q8_0(blocks: np.ndarray) -> np.ndarray:
-    return blocks[:, 2:].view(np.int8).astype(np.float32) * _halves(blocks, 0)
-
-
 def _scales_of_k(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eight scales and eight minima of six bits each, packed in twelve bytes."""
     first, second, third = packed[:, :4], packed[:, 4:8], packed[:, 8:]
@@ -256,15 +232,19 @@ def _q6_k(blocks: np.ndarray) -> np.ndarray:
 BLOCKS = {
     0: _QuantisedBlock("F32", 1, 4, _as_type("<f4")),
     1: _QuantisedBlock("F16", 1, 2, _as_type("<f2")),
-    2: _QuantisedBlock("Q4_0", 32, 18, _q4_0),
-    3: _QuantisedBlock("Q4_1", 32, 20, _q4_1),
-    6: _QuantisedBlock("Q5_0", 32, 22, _q5_0),
-    7: _QuantisedBlock("Q5_1", 32, 24, _q5_1),
-    8: _QuantisedBlock("Q8_0", 32, 34, _q8_0),
+    2: _QuantisedBlock("Q4_0", 32, 18, lambda raw: (_nibbles(raw[:, 2:]) - 8) * _halves(raw, 0)),
+    3: _QuantisedBlock("Q4_1", 32, 20, lambda raw: _nibbles(raw[:, 4:]) * _halves(raw, 0) + _halves(raw, 2)),
+    6: _QuantisedBlock("Q5_0", 32, 22, lambda raw: (_nibbles(raw[:, 6:]) + _fifth_bits(raw, 2) - 16) * _halves(raw, 0)),
+    7: _QuantisedBlock(
+        "Q5_1", 32, 24, lambda raw: (_nibbles(raw[:, 8:]) + _fifth_bits(raw, 4)) * _halves(raw, 0) + _halves(raw, 2)
+    ),
+    8: _QuantisedBlock("Q8_0", 32, 34, lambda raw: raw[:, 2:].view(np.int8).astype(np.float32) * _halves(raw, 0)),
     12: _QuantisedBlock("Q4_K", 256, 144, _q4_k),
     13: _QuantisedBlock("Q5_K", 256, 176, _q5_k),
     14: _QuantisedBlock("Q6_K", 256, 210, _q6_k),
-    30: _QuantisedBlock("BF16", 1, 2, _bfloat16),
+    30: _QuantisedBlock(
+        "BF16", 1, 2, lambda raw: (raw.reshape(-1).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    ),
 }
 
 
