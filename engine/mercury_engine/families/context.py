@@ -6,7 +6,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from mercury_engine.families.family import Family
-from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
+from mercury_engine.families.vocabulary import FamilyVocabulary
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 SUFFIX_SHARE = 3
 """The text after the gap gets this part of the room, plus what the text before it leaves."""
@@ -25,7 +26,9 @@ class Around(Struct, frozen=True):
     typed: bytes
 
 
-def around(family: Family, vocabulary: FamilyVocabulary, tokens: Tokens, before: str, after: str, room: int) -> Around:
+def around(
+    family: Family, vocabulary: FamilyVocabulary, tokens: PretrainedTokenizer, before: str, after: str, room: int
+) -> Around:
     """The text around a gap, at most `room` tokens in all."""
     tokens_kept, typed = _split(tokens, before)
     room -= len(vocabulary.bos) + len(vocabulary.eos)
@@ -73,7 +76,7 @@ def first_lines(text: str, room: int, count: Count) -> str:
     return "".join(lines)
 
 
-def _split(tokens: Tokens, before: str) -> tuple[str, bytes]:
+def _split(tokens: PretrainedTokenizer, before: str) -> tuple[str, bytes]:
     """The text before a gap without the partial word that the answer spells again, and that word."""
     head = before.rpartition("\n")[2]
     part = tokens.split(head)[1] if head else ""

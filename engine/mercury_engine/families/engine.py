@@ -34,7 +34,7 @@ from mercury_engine.families.family import FAMILIES, Family, family_named
 from mercury_engine.families.gap import fill, read_ahead
 from mercury_engine.families.progress import Encoded, FamilyModel, FillProgress, FillTarget
 from mercury_engine.families.slots import SURE, Settled
-from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
+from mercury_engine.families.vocabulary import FamilyVocabulary
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.room import Room, room_of
@@ -77,7 +77,7 @@ class FamilyEngine(Engine):
     def __init__(
         self,
         runtime: Runtime,
-        tokenizer: Tokens,
+        tokenizer: PretrainedTokenizer,
         record: ModelRecord,
         family: Family,
         *,

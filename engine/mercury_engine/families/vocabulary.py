@@ -3,33 +3,18 @@
 Shapes: V vocabulary of the model, S slots.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import numpy as np
 
 from mercury_engine.families.family import Family
-
-
-class Tokens(Protocol):
-    """The required part of a tokenizer; special tokens spell nothing."""
-
-    @property
-    def token_bytes(self) -> Sequence[bytes]: ...
-    @property
-    def added(self) -> frozenset[str]: ...
-
-    def encode(self, text: str) -> list[int]: ...
-    def special(self, name: str) -> int: ...
-    def decode_bytes(self, ids: Iterable[int]) -> bytes: ...
-    def allowed(self, typed: bytes) -> np.ndarray: ...
-    def split(self, head: str) -> tuple[str, str]: ...
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 
 class FamilyVocabulary:
     """Greedy choice among the tokens of text and those special ones with which a family ends and resizes answers."""
 
-    def __init__(self, family: Family, tokens: Tokens, size: int) -> None:
+    def __init__(self, family: Family, tokens: PretrainedTokenizer, size: int) -> None:
         def ids(*names: str) -> list[int]:
             return [tokens.special(name) for name in names if name]
 
