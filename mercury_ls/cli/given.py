@@ -24,15 +24,15 @@ class UsageError(Exception):
     """The arguments are wrong. The message says which, and what is right."""
 
 
-def settings_in_effect(options: argparse.Namespace, root: str = "") -> Settings:
+def settings_in_effect(options: argparse.Namespace) -> Settings:
     """The settings in effect; those that could not be applied are reported on standard error."""
-    loaded = load_settings(options, root)
+    loaded = load_settings(options)
     report(loaded.problems)
     return loaded.settings
 
 
-def load_settings(options: argparse.Namespace, root: str = "") -> Loaded:
-    files = project_files([root or os.getcwd()])
+def load_settings(options: argparse.Namespace) -> Loaded:
+    files = project_files([os.getcwd()])
     loaded = load(chosen_file(options) or user_file(), files, {}, os.environ, assigned(options))
     return replace(loaded, problems=(*missing_file(options), *loaded.problems))
 

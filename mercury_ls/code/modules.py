@@ -87,7 +87,6 @@ CRATE = re.compile(r"\[package\][^\[]*?^name[ \t]*=[ \t]*\"([^\"]+)\"", re.MULTI
 PATH_BACKWARDS = re.compile(r"\s*+(?:\w++\s*+\.\s*+)*+(\w++)")
 """Of a text that is read from its end."""
 LONGEST_PATH = 200
-MOST_MENTIONS = 4096
 
 
 class Imported(Struct, frozen=True):
@@ -217,14 +216,13 @@ class Project(Answers):
                 files.append(file)
         return files
 
-    def module(self, snapshot: Snapshot, named: str, roots: Sequence[str] | None = None) -> str | None:
+    def module(self, snapshot: Snapshot, named: str) -> str | None:
         """The file to which a module name in a file refers: in Go the folder, in Java the class or folder. Modules of
-        Python are also looked for in `roots`, those of the known files if None."""
+        Python are also looked for in the roots of the known files."""
         match family(snapshot.path):
             case "python":
-                others = self._roots if roots is None else tuple(roots)
-                key = "module of Python", dirname(snapshot.path), named, others
-                return self.once(key, lambda: self._module_of_python(snapshot.path, named, others))
+                key = "module of Python", dirname(snapshot.path), named
+                return self.once(key, lambda: self._module_of_python(snapshot.path, named))
             case "javascript":
                 key = "module of JavaScript", dirname(snapshot.path), named
                 return self.once(key, lambda: self._module_of_javascript(snapshot.path, named))
@@ -258,7 +256,7 @@ class Project(Answers):
     def _first(self, *paths: str) -> str | None:
         return next((path for path in paths if self.exists(path)), None)
 
-    def _module_of_python(self, path: str, named: str, others: Sequence[str]) -> str | None:
+    def _module_of_python(self, path: str, named: str) -> str | None:
         parts = [part for part in named.lstrip(".").split(".") if part]
         if named.startswith("."):
             folder = path
@@ -269,7 +267,7 @@ class Project(Answers):
             return None
         roots = [folder for folder in _folders(path) if not self.is_package(folder)]
         roots += [join(folder, source) for folder in roots for source in SOURCE_FOLDERS]
-        paths = (self._python_file(root, parts) for root in dict.fromkeys((*roots, *others)))
+        paths = (self._python_file(root, parts) for root in dict.fromkeys((*roots, *self._roots)))
         return next(filter(None, paths), None)
 
     @cached_property

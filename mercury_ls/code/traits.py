@@ -31,7 +31,6 @@ IMPORTS_KNOWN = frozenset({"go", "java", "javascript", "kotlin", "python", "rust
 """Families whose import statements `modules.py` resolves."""
 JUMPS_ARE_EXPRESSIONS = frozenset({"ruby", "rust"})
 """`return` and `break` may be arguments."""
-KEYWORD_ARGUMENTS = frozenset({"csharp", "kotlin", "php", "python", "ruby"})
 OVERLOADING = frozenset({"cpp", "csharp", "java", "kotlin"})
 OVERLOAD_SIGNATURES = frozenset({"tsx", "typescript"})
 """A function is declared once for each way to call it, and once more with its body."""

@@ -122,7 +122,7 @@ def library() -> Any:
     return huggingface_hub
 
 
-def look(id: str, revision: str = "", clock: Clock = time.monotonic) -> Repository:
+def look(id: str, revision: str = "") -> Repository:
     """What the repository holds, pinned to the full hash of its revision."""
     hub = library()
     if hub.is_offline_mode():
@@ -131,7 +131,7 @@ def look(id: str, revision: str = "", clock: Clock = time.monotonic) -> Reposito
         hub.utils.validate_repo_id(id)
         path = f"api/models/{id}" + (f"/revision/{quote(revision, safe='')}" if revision else "")
         with _opened(f"{path}?blobs=true", id, revision) as response:
-            pace = _DownloadPace(f"{id}: its description", clock)
+            pace = _DownloadPace(f"{id}: its description")
             data = _first_bytes(response, id, pace, LONGEST_ANSWER + 1)
         if len(data) > LONGEST_ANSWER:
             raise EngineError(f"{id}: the hub's description of it has more than {LONGEST_ANSWER:,} bytes; {AGAIN}")
@@ -256,12 +256,12 @@ def fetch(
     return part.replace(target)
 
 
-def head(repository: Repository, file: RepositoryFile, size: int, clock: Clock = time.monotonic) -> bytes:
+def head(repository: Repository, file: RepositoryFile, size: int) -> bytes:
     """The first bytes of a file, at most as many as it has."""
     size, id = min(size, file.size), repository.id
     path = f"{id}/resolve/{repository.revision}/{quote(file.name)}"
     with _explained(id), _opened(path, id, repository.revision, stop=size) as response:
-        data = _first_bytes(response, id, _DownloadPace(f"{id}: {file.name}", clock), size)
+        data = _first_bytes(response, id, _DownloadPace(f"{id}: {file.name}"), size)
     if len(data) < size:
         raise EngineError(f"{id}: of {file.name} arrived {len(data):,} bytes, and no more; {AGAIN}")
     return data
@@ -276,7 +276,7 @@ def _near(repository: Repository, file: RepositoryFile, copy: Path | None) -> Pa
 class _DownloadPace:
     """Ends a transfer that hardly moves, over however many connections."""
 
-    def __init__(self, about: str, clock: Clock) -> None:
+    def __init__(self, about: str, clock: Clock = time.monotonic) -> None:
         self._about = about
         self._clock = clock
         self._since = clock()

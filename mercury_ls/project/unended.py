@@ -4,7 +4,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,9 +23,8 @@ LONGEST_PATH = 1 << 15
 class Unended:
     """The notes of this user's servers, in one folder; none without a folder."""
 
-    def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._clock = clock
         self._note = folder and folder / f"{os.getpid()}-{time.time_ns()}"
         notes = sorted(self._notes()) if folder is not None else []
         counts = Counter(path for path, _ in notes)
@@ -58,7 +57,7 @@ class Unended:
 
     def _notes(self) -> Iterator[tuple[str, int]]:
         """The paths in the notes of servers that ended or hang, and when they were written."""
-        now = self._clock()
+        now = time.time()
         for note in _listed(self._folder):
             with suppress(OSError):
                 written = note.stat().st_mtime_ns

@@ -1,7 +1,6 @@
 """One endpoint: its path, the types it takes and returns, its handler; limits and cancelling are the same for all."""
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Any
@@ -32,8 +31,6 @@ BODY_SECONDS = 10.0
 """How long a client may take to send a body of that size."""
 MOST_AT_ONCE = 64
 """Requests answered at a time; the engine works on a few, and more would only wait."""
-
-log = logging.getLogger(__name__)
 
 
 class EndpointCall(Struct, frozen=True):
