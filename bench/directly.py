@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from bench.harness.in_process import InProcessClient
 from bench.harness.measures import machine
 from bench.quality import editor
 from bench.quality.editor import Contender, Metered
@@ -28,7 +29,6 @@ from mercury_engine.autoregressive.engine import AutoregressiveEngine
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.record import read_record
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.serve.models import open_model
 from mercury_ls.settings.schema import EngineSettings
 from mercury_training.evaluate.metrics import exact, exact_first_line, wilson

@@ -74,7 +74,7 @@ def judged(number: int, case: Case) -> Iterator[LabelledEdit]:
     """Without what is certain, whose chance nobody asks the ranking for."""
     wanted = (*case.expected, *case.also_ok)
     situation = Situation(case.snapshot, case.offset, case.history.edits())
-    for each in candidates.find(situation):
+    for each in itertools.chain.from_iterable(candidates.batches(situation)):
         if not each.certain:
             right, exact = verdict(case.snapshot, each, wanted)
             yield LabelledEdit(number, case.kind, each.kind, each.features, right, exact)

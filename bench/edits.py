@@ -24,6 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.harness.measures import machine
+from bench.next_edit.cases import candidates_after
 from bench.next_edit.cases import verdict as case_verdict
 from bench.next_edit.measure import Local, engine_of, is_exact, last_of, question_at
 from mercury_ls.code.documents import Document, Snapshot
@@ -34,7 +35,6 @@ from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import due
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
-from mercury_ls.next_edit.search import candidates_after
 from mercury_training import jsonl
 from mercury_training.corpus.history import CommitHunk, in_plausible_order, place_after
 from mercury_training.edits.commits import Commit

@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bench.harness.in_process import InProcessClient
 from bench.harness.measures import machine
 from bench.harness.usage import resident_mb
 from bench.quality.editor import NO_FILE
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.languages import find
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring
 

@@ -15,14 +15,13 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from bench.next_edit.cases import Case, cases
+from bench.next_edit.cases import Case, candidates_after, cases
 from bench.next_edit.measure import Local, engine_of, is_exact, question_of
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.budgets import USUAL_BAR
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import opinion
 from mercury_ls.next_edit.ranking import LEAST_LIKELIHOOD, log_odds
-from mercury_ls.next_edit.search import candidates_after
 from mercury_training.fit.logistic import newton, sigmoid
 from mercury_training.progress import shown
 

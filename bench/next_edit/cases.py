@@ -18,7 +18,10 @@ from mercury_ls.code.differences import is_step_towards, tokens
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
+from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit.candidates import Candidate
+from mercury_ls.next_edit.search import searching
+from mercury_ls.next_edit.situation import Situation
 from mercury_training.corpus.history import hunks_between
 from mercury_training.corpus.shards import EditRow, Replacement, read_edits
 from mercury_training.corpus.sources import blobs
@@ -292,3 +295,13 @@ def cursor(row: EditRow, snapshot: Snapshot) -> int:
         return snapshot.line_end(min(row.cursor, snapshot.line_count - 1))
     last = row.edits[-1] if row.edits else None
     return len(snapshot.text) if last and last.path == row.path and last.line > row.first_line else 0
+
+
+def candidates_after(situation: Situation) -> tuple[Candidate, ...] | Silence:
+    """Where the last edits lead to, in this file and in others."""
+    search = searching(situation)
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            return end.value

@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.harness.measures import machine
-from bench.next_edit.cases import Case, cases, verdict
+from bench.next_edit.cases import Case, candidates_after, cases, verdict
 from mercury_engine import model_folders
 from mercury_engine.api import Engine, EngineInfo, Opinions, Proposals, Regions, Rewrites
 from mercury_ls.code.documents import Document, Snapshot
@@ -41,7 +41,6 @@ from mercury_ls.completion.target import Silence, Target
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
-from mercury_ls.next_edit.search import candidates_after
 from mercury_ls.next_edit.situation import Situation
 from mercury_ls.settings.schema import SuggestSettings
 from mercury_training.evaluate.metrics import delta_chrf, exact, wilson

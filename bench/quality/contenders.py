@@ -14,12 +14,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import get_args
 
+from bench.harness.in_process import InProcessClient
 from bench.quality.editor import NO_FILE, Contender, Metered
 from mercury_engine import model_folders
 from mercury_engine.api import Effort, Engine, EngineError
 from mercury_engine.decode.policy import Decode
 from mercury_engine.engine import open_engine
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.serve.models import open_model
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import EngineSettings

@@ -4,7 +4,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import TypeVar
 
 from msgspec import Struct
@@ -69,13 +68,9 @@ def place_of(candidate: Candidate) -> CandidatePlace:
     return candidate.uri, candidate.start, candidate.end, candidate.text
 
 
-def find(situation: Situation) -> list[Candidate]:
-    """All candidates, not yet scored; several may change the same place."""
-    return [*chain.from_iterable(batches(situation))]
-
-
 def batches(situation: Situation) -> Generator[list[Candidate], None, None]:
-    """The same in steps of one rule and file, so that other work can be done in between."""
+    """All candidates, not yet scored, in steps of one rule and file, so that other work can be done in between; several
+    may change the same place."""
     files = situation.files
     project = (situation.project or Project()).with_files(files)
     homes = {file.path: file for file in files}

@@ -11,18 +11,8 @@ MOST_CANDIDATES = 64
 TAKEN_BACK = "your edits cancel each other out: what you accepted in between stays"
 
 
-def candidates_after(situation: Situation) -> tuple[Candidate, ...] | Silence:
-    """Where the last edits lead to, in this file and in others."""
-    search = searching(situation)
-    while True:
-        try:
-            next(search)
-        except StopIteration as end:
-            return end.value
-
-
 def searching(situation: Situation) -> Generator[None, None, tuple[Candidate, ...] | Silence]:
-    """The same, step by step."""
+    """Where the last edits lead to, in this file and in others, step by step."""
     if not situation.edits:
         return Silence(TAKEN_BACK if situation.accepted else "nothing has been edited yet")
     if reason := unsettled(situation):

@@ -1,10 +1,9 @@
-"""An engine on a thread of this process, behind the interface of `EngineClient`."""
+"""A worker of this process, asked as another process would be."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Sequence
 
-from mercury_engine.api import ChatReply, ChatRequest, Draft, Engine, Gap, Opinions, Proposals, Regions, Rewrites
-from mercury_ls.link.client import EngineUnavailable, failed
+from mercury_engine.api import Gap, Regions
+from mercury_ls.link.client import failed
 from mercury_ls.link.questioner import Answered, Questioner
 from mercury_ls.link.requests import prepared
 from mercury_ls.link.wire import Failure, Request, Status
@@ -43,47 +42,3 @@ class WorkerClient(Questioner):
 
     async def warm(self, question: Gap | Regions) -> None:
         self._worker.warm(self._name, prepared(question, self.roots))
-
-
-class InProcessClient:
-    """For tests, benchmarks and demos, which need no server."""
-
-    def __init__(self, engine: Engine, *, on_status: Callable[[Status], None] = lambda status: None) -> None:
-        self.status = Status("starting")
-        self.roots: Sequence[str] = ()
-        self._engine = engine
-        self._on_status = on_status
-        self._worker: Worker | None = None
-
-    async def start(self) -> None:
-        self._worker = Worker(lambda report: self._engine)
-        async with aclosing(self._worker.board.statuses()) as statuses:
-            async for status in statuses:
-                self.status = status
-                if status.state != "loading":
-                    break
-        self._on_status(self.status)
-
-    async def close(self) -> None:
-        if self._worker is not None:
-            await self._worker.close()
-
-    def fill(self, gap: Gap) -> AsyncGenerator[Draft]:
-        return self._client().fill(gap)
-
-    def rewrite(self, regions: Regions) -> AsyncGenerator[Rewrites]:
-        return self._client().rewrite(regions)
-
-    def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]:
-        return self._client().judge(proposals)
-
-    def chat(self, request: ChatRequest) -> AsyncGenerator[ChatReply]:
-        return self._client().chat(request)
-
-    async def warm(self, question: Gap | Regions) -> None:
-        await self._client().warm(question)
-
-    def _client(self) -> WorkerClient:
-        if self._worker is None or self.status.state != "ready":
-            raise EngineUnavailable(self.status.reason)
-        return WorkerClient(self._worker, roots=self.roots)

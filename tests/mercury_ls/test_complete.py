@@ -2,11 +2,11 @@ import asyncio
 
 import pytest
 
+from bench.harness.in_process import InProcessClient
 from mercury_engine.fake import FakeEngine
 from mercury_ls import complete as oneshot
 from mercury_ls.complete import PlaceError, complete
 from mercury_ls.link.client import Status
-from mercury_ls.serve.in_process import InProcessClient
 
 
 class NeverReady(InProcessClient):

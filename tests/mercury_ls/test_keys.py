@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 from msgspec import Struct
 
+from bench.harness.in_process import InProcessClient
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import probe as probing
@@ -24,7 +25,6 @@ from mercury_ls.lsp.server import status_fields
 from mercury_ls.models import add, measure
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.record import Recorder
 from mercury_ls.session.session import Session
 from mercury_ls.session.stats import Stats

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from bench.harness.in_process import InProcessClient
 from bench.harness.usage import Usage
 from bench.next_edit.cases import Case
 from bench.next_edit.measure import Outcome
@@ -18,7 +19,6 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import requests
 from mercury_ls.session.session import Session
 from mercury_training.evaluate.programs import executor

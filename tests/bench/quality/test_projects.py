@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from bench.harness.in_process import InProcessClient
 from bench.quality.editor import Contender, Metered, complete
 from bench.quality.projects import Projects
 from mercury_engine.fake import FakeEngine
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_training.rows.fim_rows import FimRow
 from tests.repositories import committed, git
 

@@ -7,6 +7,7 @@ from threading import Semaphore
 import pytest
 from msgspec.structs import replace
 
+from bench.harness.in_process import InProcessClient
 from mercury_engine.api import (
     ChatRequest,
     Draft,
@@ -25,7 +26,6 @@ from mercury_ls.link.client import Backoff, EngineClient, EngineUnavailable, Sta
 from mercury_ls.link.connection import connect
 from mercury_ls.link.wire import Failure, frame
 from mercury_ls.serve import daemon
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.settings.schema import EngineSettings
 
 CERTIFICATE = Path(__file__).parent / "certificate"

@@ -15,6 +15,7 @@ from lsprotocol import types as lsp
 from msgspec.structs import replace
 from pygls.exceptions import JsonRpcInvalidParams
 
+from bench.harness.in_process import InProcessClient
 from mercury_engine.api import EngineInfo
 from mercury_engine.fake import FakeEngine
 from mercury_ls import __version__
@@ -23,7 +24,6 @@ from mercury_ls.lsp import progress as progress_module
 from mercury_ls.lsp import server as server_module
 from mercury_ls.lsp.app import create_server
 from mercury_ls.lsp.transport import OversizedError
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.wiring import Wiring
 
 TEXT = "total = compute(1)\nother = 2\ntotal = "

@@ -2,15 +2,20 @@ import pytest
 
 from mercury_engine.api import Edit
 from mercury_ls.code.documents import Document
-from mercury_ls.next_edit.candidates import find
+from mercury_ls.next_edit.candidates import batches
 from mercury_ls.next_edit.situation import Situation
 
 
 def check(text: str, *edits: tuple[int, str, str], kind: str, name: str, expected: dict[int, float]) -> None:
     """What the feature says of the candidates of this kind, by their lines; the edits are (line, before, after)."""
     snapshot = Document("file:///a.py", "a.py", "python", 1, text).snapshot()
-    found = find(Situation(snapshot, len(text), [Edit("a.py", *edit) for edit in edits]))
-    told = {snapshot.line_of(each.start): each.features[name] for each in found if each.kind == kind}
+    situation = Situation(snapshot, len(text), [Edit("a.py", *edit) for edit in edits])
+    told = {
+        snapshot.line_of(each.start): each.features[name]
+        for batch in batches(situation)
+        for each in batch
+        if each.kind == kind
+    }
     assert told == pytest.approx(expected, abs=1e-3)
 
 

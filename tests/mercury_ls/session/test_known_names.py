@@ -4,11 +4,11 @@ from contextlib import aclosing
 
 import pytest
 
+from bench.harness.in_process import InProcessClient
 from mercury_engine.api import Members
 from mercury_engine.fake import FakeEngine
 from mercury_ls.names.known import NameList
 from mercury_ls.names.members import NameSources
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import ContextSettings
 

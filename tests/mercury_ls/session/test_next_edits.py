@@ -10,6 +10,7 @@ import pytest
 from lsprotocol import types as lsp
 from msgspec.structs import replace
 
+from bench.harness.in_process import InProcessClient
 from mercury_engine.api import EngineError
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code import documents
@@ -22,7 +23,6 @@ from mercury_ls.lsp.protocol import SyncedDocument as TextDocument
 from mercury_ls.lsp.server import Server
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import next_edits
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.requests import Asker, NextEditRequest

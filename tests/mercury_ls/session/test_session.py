@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from bench.harness.in_process import InProcessClient
 from mercury_engine.api import TooLongError
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code import documents
@@ -18,7 +19,6 @@ from mercury_ls.code.documents import Document
 from mercury_ls.completion.offers import Answer
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import idle as idle_module
 from mercury_ls.session import next_edits
 from mercury_ls.session.generations import CHANGED

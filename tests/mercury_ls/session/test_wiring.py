@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.harness.in_process import InProcessClient
 from mercury_engine.fake import FakeEngine
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.record import Recorder
 from mercury_ls.session.wiring import Wiring, needs_new_engine, serve_arguments
 from mercury_ls.settings.schema import EngineSettings, PrivacySettings, Settings, SuggestSettings
