@@ -67,7 +67,7 @@ workflows: $(READY)
 fix: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/python -m mercury_ls.manual --write docs
+	$(BIN)/python -m release.manual --write docs
 	$(BIN)/python -m tests.editors.vscode.manifest
 	$(BIN)/python -m release.version
 

@@ -54,7 +54,7 @@ ORDER = {
     "mercury_ls": (
         *("wording", "code", "settings", "project", "names", "link", "serve", "models", "completion"),
         *("next_edit", "session", "lsp", "web", "team"),
-        *("complete", "doctor", "editor", "cli", "manual", "__main__"),
+        *("complete", "doctor", "editor", "cli", "__main__"),
     ),
     "mercury_engine": (
         *(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mercury_ls import manual
 from mercury_ls.cli import given, main
 from mercury_ls.cli.parser import parser
 from mercury_ls.session import stats
+from release import manual
 
 ROOT = Path(__file__).parents[2]
 
@@ -207,7 +207,7 @@ def test_commands_describe_themselves_with_an_example_and_exit_codes():
 
 @pytest.mark.parametrize(("name", "text"), manual.pages(ROOT / "docs").items())
 def test_generated_pages_are_current(name, text):
-    """`python -m mercury_ls.manual --write docs` renews them."""
+    """`python -m release.manual --write docs` renews them."""
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text
 
 

@@ -1,7 +1,7 @@
 """The generated parts of the documentation: the commands, from their parser, the settings, from their types, and what
 `doctor` may find.
 
-`python -m mercury_ls.manual --write docs` renews what stands between `<!-- NAME -->` and `<!-- /NAME -->`.
+`python -m release.manual --write docs` renews what stands between `<!-- NAME -->` and `<!-- /NAME -->`.
 """
 
 import argparse
@@ -130,7 +130,7 @@ def pages(folder: Path) -> dict[str, str]:
 def main(arguments: Sequence[str]) -> int:
     """`--write docs` renews the pages of that folder."""
     if len(arguments) != 2 or arguments[0] != "--write":
-        sys.stderr.write("usage: python -m mercury_ls.manual --write FOLDER\n")
+        sys.stderr.write("usage: python -m release.manual --write FOLDER\n")
         return 2
     folder = Path(arguments[1])
     for name, text in pages(folder).items():
