@@ -86,7 +86,7 @@ def _face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
         storage = {"stats": Stats(file), "outcomes": Outcomes(file and file.parent)}
         service = Service(WorkerClient(worker, roots=roots), settings, roots=roots, **storage)
         reading = asyncio.get_running_loop().create_task(service.read_projects())
-        access = Access("" if listening.open else token, listening.hosts, listening.origins)
+        access = Access("" if listening.open else token, listening.hosts)
         try:
             yield application(service, access)
         finally:

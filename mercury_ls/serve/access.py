@@ -18,20 +18,22 @@ PUBLIC = frozenset({"/", "/health", "/openapi.json"})
 
 class Access(Struct, frozen=True):
     """`token` is the bearer token that clients must send; `users` are names by the SHA-256 of their own tokens. Without
-    either, anyone who can connect has access. `hosts` are the names by which clients reach the server, `origins` the
-    foreign pages that have access."""
+    either, anyone who can connect has access. `hosts` are the names by which clients reach the server."""
 
     token: str = ""
     hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
     users: Mapping[str, str] = {}
 
     def admitted(self, scope: Scope) -> str:
         """The name of the user, "" if the token is shared. This comes before reading anything of the request."""
         host, origin = header(scope, "host"), header(scope, "origin")
         _check_host(host, self.hosts)
-        if origin != f"{scope['scheme']}://{host}":  # the server's own page; its name was checked above
-            _check_origin(origin, self.origins)
+        if origin not in ("", f"{scope['scheme']}://{host}"):  # the server's own page; its name was checked above
+            raise RefusedError(
+                403,
+                f"the request comes from a web page at {origin[:200]!r}",
+                "only programs and the playground may ask",
+            )
         path = scope["path"]
         if path in PUBLIC or path.startswith("/static/") or not (self.token or self.users):
             return ""
@@ -65,10 +67,3 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _check_origin(origin: str, origins: tuple[str, ...]) -> None:
-    if origin and origin not in origins:
-        raise RefusedError(
-            403, f"the request comes from a web page at {origin[:200]!r}", "only programs and the playground may ask"
-        )

@@ -60,7 +60,6 @@ class Options(Struct, frozen=True):
     certificate: str = ""
     key: str = ""
     hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
     open: bool = False
 
 
@@ -238,7 +237,7 @@ async def serve(
         worker = Worker(load_engine)
         servers: list[Server] = []
         for endpoint in open_endpoints:
-            access = Access(endpoint.token, options.hosts, options.origins) if endpoint.token else None
+            access = Access(endpoint.token, options.hosts) if endpoint.token else None
             handler: Handler = App(worker, activity, stopped.set, access)
             if face is not None and endpoint.claim is None:
                 face_handler = stack.enter_context(face(worker, options, endpoint))
