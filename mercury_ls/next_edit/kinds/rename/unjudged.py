@@ -57,14 +57,12 @@ def note_of(
 ) -> Generator[None, None, Left]:
     """The places beside the `places_offered`, each a file and an offset, and those in text; its note is empty
     if there are none."""
-    places, taken = yield from _unjudged(rule, home, files, project, places_offered)
-    note = _note_of(places, taken, rule, home, files, project, places_offered)
-    beside = places_offered | {(file.uri, at) for file, at in places}
-    left = [(home, at) for at in _in_text(rule, home, beside, *_spoken_of(rule, home))]
-    left += _in_other_texts(rule, home, files, places_offered, beside)
+    search = _Search(rule, home, {file.path: file for file in files}, project, places_offered)
+    yield from search.look_through()
+    left = [*search.in_texts()]
     names = listed_places(named_from(home, *place) for place in left)
     in_text = f"{counted(len(left), 'mention')} in text left: {names}" if left else ""
-    return Left("; ".join(filter(None, (note, in_text))), tuple(places))
+    return Left("; ".join(filter(None, (search.note, in_text))), tuple(search.places))
 
 
 def _in_text(rule: Rename, file: Snapshot, beside: Set[tuple[str, int]], start: int, end: int) -> list[int]:
@@ -74,20 +72,6 @@ def _in_text(rule: Rename, file: Snapshot, beside: Set[tuple[str, int]], start: 
     return [at for at in left if syntax.inside(file, at) is not None]
 
 
-def _in_other_texts(
-    rule: Rename,
-    home: Snapshot,
-    files: Iterable[Snapshot],
-    places_offered: Set[tuple[str, int]],
-    beside: Set[tuple[str, int]],
-) -> Iterator[tuple[Snapshot, int]]:
-    """The same in the other files that change, where no plain word would be about it."""
-    changed = {uri for uri, _ in places_offered} - {home.uri}
-    for file in files if SPELLED_AS_NAME.search(rule.before) else ():
-        if file.uri in changed:
-            yield from ((file, at) for at in _in_text(rule, file, beside, 0, len(file.text)))
-
-
 def _spoken_of(rule: Rename, home: Snapshot) -> tuple[int, int]:
     """Where a text speaks of what was renamed: of a local in its scope alone. One or two letters may be a word of any
     sentence."""
@@ -95,47 +79,6 @@ def _spoken_of(rule: Rename, home: Snapshot) -> tuple[int, int]:
     if local is not None:
         return spoken_of(home, local) if len(rule.before) >= SHORTEST_LOCAL else (0, 0)
     return (0, 0) if _seen_elsewhere(rule, home) is None else (0, len(home.text))
-
-
-def _note_of(
-    places: Places,
-    taken: Places,
-    rule: Rename,
-    home: Snapshot,
-    files: Iterable[Snapshot],
-    project: Project,
-    places_offered: Set[tuple[str, int]],
-) -> str:
-    if not places:
-        lines = {home.line_of(at) for uri, at in places_offered if uri == home.uri}
-        assigned = assigned_by_its_old_name(rule, home, project)
-        kept = listed_places(named_from(home, home, at) for at in assigned if home.line_of(at) not in lines)
-        if kept:
-            return f"{in_label(rule.before)} keeps its name where it is assigned: {kept}"
-        return "" if places_offered else _why_nothing(rule, home, files, project)
-    noun = "more place" if places_offered else "place"
-    count, names = counted(len(places), noun), [named_from(home, *place) for place in places]
-    if len(places) > MOST_PLACES:
-        count, names = f"more than {MOST_PLACES} places", [name.rpartition(":")[0] for name in names]
-    notes = [f"{count} cannot be judged: {listed_places(names)}"]
-    if taken:
-        places_taken = listed_places(named_from(home, *place) for place in taken)
-        notes.append(f"the name {in_label(rule.after)} is taken at {places_taken}")
-    return "; ".join(notes)
-
-
-def _why_nothing(rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project) -> str:
-    """Empty if nothing else has the name, or no declaration got a new one."""
-    if is_one_of_several(rule, home, project):
-        return f"{in_label(rule.before)} is declared several times, and nothing tells which of them was meant"
-    symbol = renamed_symbol(rule, home)
-    if rule.age or symbol.node is None or not scopes.declares(symbol.node):
-        return ""
-    if symbol.local is not None and not _adds_to_module(symbol.node):
-        return ""
-    others = chain((scopes.mentions(file, rule.before) for file in files), project.mentioning(rule.before, home.path))
-    name = in_label(rule.before)
-    return f"nothing says that other places with the name {name} refer to it" if any(others) else ""
 
 
 def _adds_to_module(node: Node) -> bool:
@@ -149,74 +92,116 @@ def listed_places(names: Iterable[str]) -> str:
     return ", ".join(all_names[:MOST_LISTED]) + (" …" if len(all_names) > MOST_LISTED else "")
 
 
-def _unjudged(
-    rule: Rename, home: Snapshot, files: Iterable[Snapshot], project: Project, places_offered: Set[tuple[str, int]]
-) -> Generator[None, None, tuple[Places, Places]]:
-    """As many as a user may want to see, and one more if there are more; and where their files have the new name."""
-    symbol = _seen_elsewhere(rule, home)
-    if symbol is None:
-        return [], []
-    search = _Search(rule, symbol, home, {file.path: file for file in files}, project, places_offered)
-    for path in dict.fromkeys((*search.files, *islice(project.mentioning(rule.before, home.path), MOST_FILES))):
-        file = search.file(path)
-        if file is not None:
-            yield from search.look_into(file)
-            yield
-        if len(search.places) > MOST_PLACES:
-            return search.places, search.taken
-    return search.places + (search.far if search.is_only else []), search.taken
-
-
 class _Search:
-    """What is known of places in doubt, one file after the other. `is_only` as long as no other declaration has the
+    """What is known of places in doubt, one file after the other: as many as a user may want to see, and one more if
+    there are more; `taken` is where their files have the new name. It `is_only` as long as no other declaration has the
     name: then `far` are places of files that do not see the symbol."""
 
     def __init__(
         self,
         rule: Rename,
-        symbol: Symbol,
         home: Snapshot,
         files: Mapping[str, Snapshot],
         project: Project,
         places_offered: Set[tuple[str, int]],
     ) -> None:
-        self.files = files
-        self.is_only = symbol.owner is not None and rule.before not in ATTRIBUTES
         self.places: Places = []
-        self.taken: Places = []
-        self.far: Places = []
-        self._rule, self._symbol, self._home, self._project = rule, symbol, home, project
+        self._taken: Places = []
+        self._far: Places = []
+        self._rule, self._home, self._files, self._project = rule, home, files, project
         self._places_offered = places_offered
+        self._is_only = False
 
-    def file(self, path: str) -> Snapshot | None:
-        """The file if it may have a place in doubt; those of the offer may."""
-        if path in self.files:
-            return self.files[path]
-        file = self._project.file(path)
-        return file if file is not None and self._may_hold(file) else None
-
-    def look_into(self, file: Snapshot) -> Generator[None, None, None]:
-        uses = uses_in_family(self._rule.before, self._rule.after, self._symbol, self._home, file, self._project)
-        does_see = _gets_fixture(file, self._symbol, self._home) or self._project.sees(file, uses.home)
-        if not does_see and not self.is_only and not self._may_hold(file):
+    def look_through(self) -> Generator[None, None, None]:
+        symbol, rule = _seen_elsewhere(self._rule, self._home), self._rule
+        if symbol is None:
             return
-        for at in islice(scopes.mentions(file, self._rule.before), MOST_MENTIONS):
-            yield from self._look_at(uses, at, does_see=does_see)
+        self._is_only = symbol.owner is not None and rule.before not in ATTRIBUTES
+        mentioning = islice(self._project.mentioning(rule.before, self._home.path), MOST_FILES)
+        for path in dict.fromkeys((*self._files, *mentioning)):
+            file = self._file(path, symbol)
+            if file is not None:
+                yield from self._look_into(file, symbol)
+                yield
+            if len(self.places) > MOST_PLACES:
+                return
+        self.places += self._far if self._is_only else []
+
+    @property
+    def note(self) -> str:
+        rule, home = self._rule, self._home
+        if not self.places:
+            lines = {home.line_of(at) for uri, at in self._places_offered if uri == home.uri}
+            assigned = assigned_by_its_old_name(rule, home, self._project)
+            kept = listed_places(named_from(home, home, at) for at in assigned if home.line_of(at) not in lines)
+            if kept:
+                return f"{in_label(rule.before)} keeps its name where it is assigned: {kept}"
+            return "" if self._places_offered else self._why_nothing()
+        noun = "more place" if self._places_offered else "place"
+        count, names = counted(len(self.places), noun), [named_from(home, *place) for place in self.places]
+        if len(self.places) > MOST_PLACES:
+            count, names = f"more than {MOST_PLACES} places", [name.rpartition(":")[0] for name in names]
+        notes = [f"{count} cannot be judged: {listed_places(names)}"]
+        if self._taken:
+            places_taken = listed_places(named_from(home, *place) for place in self._taken)
+            notes.append(f"the name {in_label(rule.after)} is taken at {places_taken}")
+        return "; ".join(notes)
+
+    def _why_nothing(self) -> str:
+        """Empty if nothing else has the name, or no declaration got a new one."""
+        rule, home, project = self._rule, self._home, self._project
+        name, symbol = in_label(rule.before), renamed_symbol(rule, home)
+        if is_one_of_several(rule, home, project):
+            return f"{name} is declared several times, and nothing tells which of them was meant"
+        if rule.age or symbol.node is None or not scopes.declares(symbol.node):
+            return ""
+        if symbol.local is not None and not _adds_to_module(symbol.node):
+            return ""
+        here = (scopes.mentions(file, rule.before) for file in self._files.values())
+        others = chain(here, project.mentioning(rule.before, home.path))
+        return f"nothing says that other places with the name {name} refer to it" if any(others) else ""
+
+    def in_texts(self) -> Iterator[tuple[Snapshot, int]]:
+        """The mentions in comments and strings, also of the other files that change, where no plain word would be about
+        it."""
+        rule, home = self._rule, self._home
+        beside = self._places_offered | {(file.uri, at) for file, at in self.places}
+        yield from ((home, at) for at in _in_text(rule, home, beside, *_spoken_of(rule, home)))
+        changed = {uri for uri, _ in self._places_offered} - {home.uri}
+        for file in self._files.values() if SPELLED_AS_NAME.search(rule.before) else ():
+            if file.uri in changed:
+                yield from ((file, at) for at in _in_text(rule, file, beside, 0, len(file.text)))
+
+    def _file(self, path: str, symbol: Symbol) -> Snapshot | None:
+        """The file if it may have a place in doubt; those of the offer may."""
+        if path in self._files:
+            return self._files[path]
+        file = self._project.file(path)
+        return file if file is not None and _may_hold(file, symbol, self._rule.before) else None
+
+    def _look_into(self, file: Snapshot, symbol: Symbol) -> Generator[None, None, None]:
+        rule, home = self._rule, self._home
+        uses = uses_in_family(rule.before, rule.after, symbol, home, file, self._project)
+        does_see = _gets_fixture(file, symbol, home) or self._project.sees(file, uses.home)
+        if not does_see and not self._is_only and not _may_hold(file, symbol, rule.before):
+            return
+        for at in islice(scopes.mentions(file, rule.before), MOST_MENTIONS):
+            yield from self._look_at(uses, at, symbol, does_see=does_see)
             if len(self.places) > MOST_PLACES:
                 return
         has_places = bool(self.places) and self.places[-1][0] is file
-        if has_places and self._symbol.module_level and uses.taken_at is not None:
-            self.taken.append((file, uses.taken_at))
+        if has_places and symbol.module_level and uses.taken_at is not None:
+            self._taken.append((file, uses.taken_at))
 
-    def _look_at(self, uses: Uses, at: int, *, does_see: bool) -> Generator[None, None, None]:
-        self.is_only = self.is_only and (yield from self._may_be_only(uses, at))
+    def _look_at(self, uses: Uses, at: int, symbol: Symbol, *, does_see: bool) -> Generator[None, None, None]:
+        self._is_only = self._is_only and (yield from self._may_be_only(uses, at))
         if (uses.snapshot.uri, at) in self._places_offered:
             return
         is_open = is_in_doubt if does_see else _is_path_in_string
         if (yield from self._project.in_turns(partial(is_open, uses, at))):
-            if (yield from self._counts(uses, at)):
+            if (yield from self._counts(uses, at, symbol)):
                 self.places.append((uses.snapshot, at))
-        elif self.is_only and not does_see:
+        elif self._is_only and not does_see:
             yield from self._look_far(uses, at)
 
     def _may_be_only(self, uses: Uses, at: int) -> Generator[None, None, bool]:
@@ -224,19 +209,16 @@ class _Search:
         return is_certain or not _is_another_declaration(uses, at)
 
     def _look_far(self, uses: Uses, at: int) -> Generator[None, None, None]:
-        if len(self.far) < MOST_PLACES and (yield from self._project.in_turns(partial(is_in_doubt, uses, at))):
-            self.far.append((uses.snapshot, at))
+        if len(self._far) < MOST_PLACES and (yield from self._project.in_turns(partial(is_in_doubt, uses, at))):
+            self._far.append((uses.snapshot, at))
 
-    def _counts(self, uses: Uses, at: int) -> Generator[None, None, bool]:
+    def _counts(self, uses: Uses, at: int, symbol: Symbol) -> Generator[None, None, bool]:
         """A certain place of a file that is not part of the offer is counted by another note; not so if the file does
         not have the name of the type."""
-        owner, file = self._symbol.owner, uses.snapshot
-        if file.path in self.files or (owner is not None and type_name(owner) not in file.text):
+        owner, file = symbol.owner, uses.snapshot
+        if file.path in self._files or (owner is not None and type_name(owner) not in file.text):
             return True
         return not (yield from self._project.in_turns(partial(uses.is_certain, at)))
-
-    def _may_hold(self, file: Snapshot) -> bool:
-        return _may_hold(file, self._symbol, self._rule.before)
 
 
 def _seen_elsewhere(rule: Rename, home: Snapshot) -> Symbol | None:
