@@ -40,6 +40,10 @@ class Response(Struct, frozen=True):
     headers: Mapping[str, str] = {}
     media_type: str = "application/json"
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The same response to any request."""
+        await self.send(send)
+
     async def send(self, send: Send) -> None:
         await start(send, {"content-length": str(len(self.body)), **self.headers}, self.media_type, self.status)
         await send({"type": "http.response.body", "body": self.body})

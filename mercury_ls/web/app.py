@@ -22,7 +22,7 @@ from mercury_ls.web import chat, completions, edits, feedback, infill, playgroun
 from mercury_ls.web.chat_schemas import ChatBody, ChatResponse
 from mercury_ls.web.endpoints import Answering, Crowd, Endpoint
 from mercury_ls.web.errors import ApiError, problem
-from mercury_ls.web.metrics import Measured
+from mercury_ls.web.metrics import measured
 from mercury_ls.web.openapi import document
 from mercury_ls.web.playground import Frame, Statistics, WatchRequest
 from mercury_ls.web.schemas import (
@@ -121,7 +121,7 @@ def application(service: Service, access: Access, crowd: Crowd | None = None) ->
         answering = Answering(endpoint, service, crowd)
         methods = ("GET", "HEAD") if endpoint.method == "GET" else (endpoint.method,)
         routes |= dict.fromkeys((endpoint.path, *endpoint.also), dict.fromkeys(methods, answering))
-    routes |= {path: dict.fromkeys(("GET", "HEAD"), _showing(page)) for path, page in _pages().items()}
+    routes |= {path: dict.fromkeys(("GET", "HEAD"), page) for path, page in _pages().items()}
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -135,7 +135,7 @@ def application(service: Service, access: Access, crowd: Crowd | None = None) ->
                 await problem(ApiError(500, "the server failed: its log says how")).send(send)
             raise
 
-    return Measured(handle, service.metrics)
+    return measured(handle, service.metrics)
 
 
 def _path_of(scope: Scope, routes: Container[str]) -> str:
@@ -154,13 +154,6 @@ def _pages() -> dict[str, Response]:
 
 def _static(name: str) -> Response:
     return Response((STATIC / name).read_bytes(), media_type=MEDIA_TYPES[name.rpartition(".")[2]])
-
-
-def _showing(page: Response) -> Handler:
-    async def show(scope: Scope, receive: Receive, send: Send) -> None:
-        await page.send(send)
-
-    return show
 
 
 MEDIA_TYPES = {

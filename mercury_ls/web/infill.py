@@ -4,16 +4,20 @@ import time
 from contextlib import aclosing
 from typing import Any
 
+from msgspec.structs import asdict
+
 from mercury_engine.api import Snippet
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.web.completions import MOST_TOKENS, cut, new_id, usage
 from mercury_ls.web.endpoints import EndpointCall
-from mercury_ls.web.schemas import InfillBody
+from mercury_ls.web.schemas import InfillBody, InfillResponse
 from mercury_ls.web.service import Wish, inserted_text
 from mercury_ls.web.text import Text, near
 
+InfillAnswer = InfillResponse | dict[str, Any]
 
-async def infill(call: EndpointCall) -> dict[str, Any] | list[dict[str, Any]]:
+
+async def infill(call: EndpointCall) -> InfillAnswer | list[InfillAnswer]:
     """With `n_predict` 0, only read ahead. Several choices are a list, as in llama.cpp. An empty request asks for
     nothing."""
     body: InfillBody = call.body
@@ -41,20 +45,17 @@ async def infill(call: EndpointCall) -> dict[str, Any] | list[dict[str, Any]]:
 
 def _answered(
     call: EndpointCall, body: InfillBody, text: Text, answer: Answer, offer: Offer | None, milliseconds: float
-) -> dict[str, Any]:
+) -> InfillAnswer:
     used = usage(call, text, answer)
-    values: dict[str, Any] = {
-        "content": cut(inserted_text(offer, text), body.stop) if offer else "",
-        "id": offer.id if offer else "",
-        "model": call.service.model,
-        "stop": True,
-        "truncated": False,
-        "tokens_cached": 0,
-        "tokens_evaluated": used.prompt_tokens,
-        "tokens_predicted": used.completion_tokens,
-        "timings": _timings(used.prompt_tokens, used.completion_tokens, milliseconds),
-    }
-    return values if body.response_fields is None else _chosen(values, body.response_fields)
+    response = InfillResponse(
+        content=cut(inserted_text(offer, text), body.stop) if offer else "",
+        id=offer.id if offer else "",
+        model=call.service.model,
+        tokens_evaluated=used.prompt_tokens,
+        tokens_predicted=used.completion_tokens,
+        timings=_timings(used.prompt_tokens, used.completion_tokens, milliseconds),
+    )
+    return response if body.response_fields is None else _chosen(response, body.response_fields)
 
 
 def _timings(read: int, generated: int, milliseconds: float) -> dict[str, float]:
@@ -72,7 +73,7 @@ def _timings(read: int, generated: int, milliseconds: float) -> dict[str, float]
     }
 
 
-def _chosen(values: dict[str, Any], fields: list[str]) -> dict[str, Any]:
+def _chosen(response: InfillResponse, fields: list[str]) -> dict[str, Any]:
     """The requested fields, under the names by which they were requested: `timings/prompt_n`."""
-    flat = values | {f"timings/{name}": value for name, value in values["timings"].items()}
+    flat = asdict(response) | {f"timings/{name}": value for name, value in response.timings.items()}
     return {name: flat[name] for name in fields if name in flat}

@@ -236,12 +236,7 @@ class Service:
         def placed(path: str) -> str:
             return os.path.join(root, path) if path else ""
 
-        return replace(
-            text,
-            path=placed(text.path),
-            others=tuple(replace(other, path=placed(other.path)) for other in text.others),
-            edits=tuple(replace(edit, path=placed(edit.path)) for edit in text.edits),
-        )
+        return text.with_paths(placed)
 
     def _offered(self, answer: Answer, id: str, place: _ApiPlace, kind: Kind) -> Answer:
         """The offers with ids for feedback: the first has that of its answer."""

@@ -1,7 +1,7 @@
 """The text of a request, with its author's recent edits, as an open editor would know it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 
 from msgspec import Struct
@@ -35,6 +35,14 @@ class Text(Struct, frozen=True):
     others: tuple[Snippet, ...] = ()
     edits: tuple[Edit, ...] = ()
 
+    def with_paths(self, renamed: Callable[[str], str]) -> "Text":
+        return replace(
+            self,
+            path=renamed(self.path),
+            others=tuple(replace(other, path=renamed(other.path)) for other in self.others),
+            edits=tuple(replace(edit, path=renamed(edit.path)) for edit in self.edits),
+        )
+
 
 def near(text: Text) -> Text:
     """The part of the text that a suggestion at the cursor can depend on: whole lines of a text longer than most
@@ -51,14 +59,9 @@ def bounded(text: Text) -> Text:
     path, and the cursor outside line breaks."""
     snippets = text.others[-MOST_OTHERS:]
     sizes = accumulate(len(other.text) for other in snippets)
-    snippets = [snippet for snippet, size in zip(snippets, sizes, strict=True) if size <= LONGEST_TEXT]
-    return replace(
-        text,
-        cursor=text.cursor - text.text.startswith("\r\n", text.cursor - 1),
-        path=_usable(text.path),
-        others=tuple(replace(other, path=_usable(other.path)) for other in snippets),
-        edits=tuple(replace(edit, path=_usable(edit.path)) for edit in text.edits),
-    )
+    others = tuple(snippet for snippet, size in zip(snippets, sizes, strict=True) if size <= LONGEST_TEXT)
+    cursor = text.cursor - text.text.startswith("\r\n", text.cursor - 1)
+    return replace(text, cursor=cursor, others=others).with_paths(_usable)
 
 
 def _usable(path: str) -> str:
