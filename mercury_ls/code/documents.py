@@ -375,7 +375,7 @@ class Document:
         return tree
 
     def _apply(self, span: LineRange | None, text: str, encoding: Encoding) -> TextEdit:
-        start, end = self._offsets(span, encoding) if span else (0, len(self.text))
+        start, end = self.offsets(span, encoding)
         # Clients that send the whole text, or a whole line, have usually changed one word of it.
         replacement = difference(self.text[start:end], _encodable(text))
         change = TextEdit(start + replacement.start, start + replacement.end, replacement.text)
@@ -387,7 +387,10 @@ class Document:
         self._remember(change)
         return change
 
-    def _offsets(self, span: LineRange, encoding: Encoding) -> tuple[int, int]:
+    def offsets(self, span: LineRange | None, encoding: Encoding) -> tuple[int, int]:
+        """Those of a range; no range means the whole text."""
+        if span is None:
+            return 0, len(self.text)
         snapshot = Snapshot(self, self._lines)
         start, end = snapshot.offset(span[0], span[1], encoding), snapshot.offset(span[2], span[3], encoding)
         return min(start, end), max(start, end)

@@ -1,7 +1,16 @@
-"""Reads files that an untrusted party may have created."""
+"""Looks at files that an untrusted party may have created, and reads them."""
 
 import os
 import stat
+
+
+def stamp_of(path: str) -> tuple[int, int] | None:
+    """The modification time and size, which change when the file does; None if it is not there."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def read_small(path: str, limit: int) -> bytes:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from msgspec import field
+from msgspec.structs import asdict
 
 from mercury_engine.api import Edit
 from mercury_ls.code.diagnostics import FileDiagnostic
@@ -37,32 +38,9 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     cost: Cost = field(default_factory=Cost)
 
     @classmethod
-    def of(
-        cls,
-        question: Question,
-        *,
-        neighbours: tuple[Snapshot, ...] = (),
-        diagnostics: tuple[FileDiagnostic, ...] = (),
-        broken: Mapping[str, tuple[FileDiagnostic, ...]] | None = None,
-        shows_places: bool = False,
-        project: Project | None = None,
-        fresh: int = 0,
-        refused: frozenset[tuple[str, str, str]] = frozenset(),
-        is_typing: bool = True,
-    ) -> "NextQuestion":
-        """The question about a place, with what a next edit also depends on."""
-        shared = {name: getattr(question, name) for name in Question.__struct_fields__}
-        return cls(
-            **shared,
-            neighbours=neighbours,
-            diagnostics=diagnostics,
-            broken=broken or {},
-            shows_places=shows_places,
-            project=project,
-            fresh=fresh,
-            refused=refused,
-            is_typing=is_typing,
-        )
+    def of(cls, question: Question) -> "NextQuestion":
+        """The question about a place, with nothing yet of what a next edit also depends on."""
+        return cls(**asdict(question))
 
     @property
     def edits(self) -> tuple[Edit, ...]:

@@ -1,7 +1,6 @@
 """What is known of each file of a project, within limits: which files define a name or contain it, nearest first."""
 
 import heapq
-import itertools
 import os
 from array import array
 from bisect import bisect_left
@@ -10,6 +9,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
+from mercury_engine.prompts.lines import shared_ends
 from mercury_ls.code import languages
 from mercury_ls.code.differences import WORD
 
@@ -144,13 +144,8 @@ def words_in(text: str) -> "array[int]":
 
 def _distance_between(path: str, near: str) -> int:
     """The number of folders between two files."""
-    return path.count(os.sep) + near.count(os.sep) - 2 * _shared_folders(os.path.dirname(path), os.path.dirname(near))
-
-
-def _shared_folders(path: str, other: str) -> int:
-    """The number of folders that two paths have in common."""
-    pairs = zip(path.split(os.sep), other.split(os.sep), strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    folders, others = path.split(os.sep)[:-1], near.split(os.sep)[:-1]
+    return len(folders) + len(others) - 2 * shared_ends(folders, others)[0]
 
 
 def _family_of(path: str) -> str | None:

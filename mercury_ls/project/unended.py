@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from mercury_ls.code.files import stamp_of
+
 log = logging.getLogger(__name__)
 
 FOLDER = "reading"
@@ -33,7 +35,7 @@ class Unended:
     @property
     def paths(self) -> list[str]:
         """The files that ended several servers, and have not changed since."""
-        return sorted(path for path in self._times if (stamp := _changed(path)) is not None and self.has(path, stamp))
+        return sorted(path for path in self._times if (stamp := stamp_of(path)) and self.has(path, stamp[0]))
 
     def has(self, path: str, changed: int) -> bool:
         """Whether the file, changed at that time in nanoseconds, ended several servers."""
@@ -74,10 +76,3 @@ def _listed(folder: Path | None) -> list[os.DirEntry[str]]:
             return [*listing]
     except OSError:
         return []
-
-
-def _changed(path: str) -> int | None:
-    try:
-        return os.stat(path).st_mtime_ns
-    except (OSError, ValueError):
-        return None

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from mercury_engine.api import Snippet
 from mercury_ls.code import languages, syntax
-from mercury_ls.code.documents import Document, Snapshot, TriedTexts
-from mercury_ls.code.files import read_small
+from mercury_ls.code.documents import Document, Snapshot, TriedTexts, closed_file
+from mercury_ls.code.files import read_small, stamp_of
 from mercury_ls.code.importers import Importers, folders_above
 from mercury_ls.code.private import shown
 from mercury_ls.code.syntax import Definition
@@ -41,28 +41,13 @@ SHORT_LINES = 8
 LONGEST_SNIPPET = 800
 
 SKIPPED_FOLDERS = frozenset(
-    {
-        "__pycache__",
-        "__pypackages__",
-        "bower_components",
-        "build",
-        "coverage",
-        "dist",
-        "env",
-        "htmlcov",
-        "jspm_packages",
-        "node_modules",
-        "obj",
-        "out",
-        "Pods",
-        "site-packages",
-        "target",
-        "third_party",
-        "vendor",
-        "vendored",
-        "venv",
-        "virtualenv",
-    }
+    re.findall(
+        r"\S+",
+        """
+    __pycache__ __pypackages__ bower_components build coverage dist env htmlcov jspm_packages node_modules obj out
+    Pods site-packages target third_party vendor vendored venv virtualenv
+    """,
+    )
 )
 """Generated or third-party code, as in every folder whose name starts with a dot."""
 
@@ -137,7 +122,7 @@ class Workspace:
     def _leave_out(self, path: str, reason: str) -> None:
         """The file counts as read, without contents, until it changes."""
         self.index.forget(path)
-        if stamp := _stamp_of(path):
+        if stamp := stamp_of(path):
             log.warning("%s is not in the index: %s", path, reason)
             self.index.unread[path] = reason
             self.importers.keep(path, None)
@@ -220,9 +205,14 @@ class Workspace:
         is_readable = path in self.index.files and path not in self.index.unread
         return self._text(path) if is_readable and self._admitted(path) else None
 
+    def closed(self, path: str) -> Snapshot | None:
+        """The same of a file that no editor has open."""
+        text = self.text(path)
+        return None if text is None else closed_file(path, text, self.tried)
+
     def _is_current(self, path: str) -> bool:
         """True if the file is unchanged since it was read, and not hidden; otherwise it is read again."""
-        if _stamp_of(path) == self.index.files[path].stamp and not self._privacy.why_hidden(path):
+        if stamp_of(path) == self.index.files[path].stamp and not self._privacy.why_hidden(path):
             return True
         self._urgent[path] = None
         return False
@@ -274,13 +264,13 @@ class Workspace:
 
     def _admitted(self, path: str) -> tuple[int, int] | None:
         """Its modification time and size if the file may be read and is worth reading."""
-        stamp = _stamp_of(path) if _is_source(path) or _is_prose(path) else None
+        stamp = stamp_of(path) if _is_source(path) or _is_prose(path) else None
         if stamp is None or not 0 < stamp[1] <= LARGEST_FILE or self._privacy.why_hidden(path):
             return None
         return stamp
 
     def _is_too_large(self, path: str) -> bool:
-        return _is_source(path) and (_stamp_of(path) or (0, 0))[1] > LARGEST_FILE and not self._privacy.why_hidden(path)
+        return _is_source(path) and (stamp_of(path) or (0, 0))[1] > LARGEST_FILE and not self._privacy.why_hidden(path)
 
     def _is_ours(self, path: str) -> bool:
         """True if the file is inside a root and not reached by a link, like those that a scan finds."""
@@ -315,7 +305,7 @@ class Workspace:
         yield
         definitions = syntax.definitions(snapshot)
         yield
-        if _stamp_of(path) == stamp:
+        if stamp_of(path) == stamp:
             self._keep(path, IndexedFile(stamp, tuple(_describe(snapshot, definitions)), words))
 
     def _keep(self, path: str, file: IndexedFile) -> None:
@@ -380,14 +370,6 @@ def _is_handwritten(text: str) -> bool:
 
 def _is_skipped(folder: str) -> bool:
     return folder.startswith(".") or folder in SKIPPED_FOLDERS
-
-
-def _stamp_of(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size
 
 
 def _advance(task: Iterator[None]) -> Iterator[None] | None:

@@ -122,8 +122,10 @@ class NextQuestions:
         neighbours += tuple(self._files.documents[uri].snapshot() for uri in broken if uri not in near)
         version, diagnostics = self._diagnosed.get(request.uri, (snapshot.version, ()))
         question = self._questions.about(snapshot, request.offset, invoked=request.invoked)
-        next_question = NextQuestion.of(
-            replace(question, judge=self._questions.judge("nextEdit"), deadline_ms=self._deadline_ms),
+        next_question = replace(
+            NextQuestion.of(question),
+            judge=self._questions.judge("nextEdit"),
+            deadline_ms=self._deadline_ms,
             refused=frozenset(self._refused),
             fresh=fresh,
             is_typing=request.asker.is_typing,
@@ -226,9 +228,7 @@ class NextQuestions:
         open_paths = {document.path for document in self._files.documents.values()}
         paths = self._files.workspace.index.quoting([message.names for message in messages], near.path)
         closed = [path for path in paths if path not in open_paths][:MOST_QUOTING]
-        for path, text in zip(closed, map(self._files.workspace.text, closed), strict=True):
-            if text:
-                yield closed_file(path, text, self._files.workspace.tried)
+        return filter(None, map(self._files.workspace.closed, closed))
 
     def _with_members(
         self, symbols: Sequence[Sought], near: Snapshot, but: set[str], importers: Callable[[], Importers]

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from mercury_ls.code.documents import Change, Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied, difference
+from mercury_ls.code.files import stamp_of
 from mercury_ls.code.history import History
 from mercury_ls.code.positions import Encoding
 from mercury_ls.completion.aftermath import Aftermath
@@ -163,7 +164,7 @@ class OpenFiles:
         closed = (self.history.paths | kept) - {document.path for document in self.documents.values()}
         self._stamps = {path: stamp for path, stamp in self._stamps.items() if path in closed}
         for path in closed:
-            stamp = _stamp_of(path)
+            stamp = stamp_of(path)
             if path in self._stamps and self._stamps[path] == stamp:
                 continue
             self._stamps[path] = stamp
@@ -306,15 +307,6 @@ class OpenFiles:
             *open_snapshots,
             *(Document("", path, "", 0, text, tried=self.workspace.tried).snapshot() for path, text in nearest_closed),
         ]
-
-
-def _stamp_of(path: str) -> tuple[int, int] | None:
-    """What changes when the file does; None if it is not there."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
 
 
 def unfit(text: str) -> str:

@@ -194,11 +194,7 @@ class _TypedText:
         self._look(0, len(document.text))
 
     def change(self, where: LineRange | None, typed: str, version: int, encoding: Encoding) -> "_TypedChange":
-        before = self._document.snapshot()
-        start, end = 0, len(before.text)
-        if where is not None:
-            ends = (before.offset(where[0], where[1], encoding), before.offset(where[2], where[3], encoding))
-            start, end = min(ends), max(ends)
+        start, end = self._document.offsets(where, encoding)
         first, self._next = self._next, self._next + len(typed)
         self._characters[start:end] = array("L", range(first, self._next))
         self._document.apply([(where, typed)], version, encoding)

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from mercury_ls.code.documents import Snapshot, closed_file
+from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Offer
 from mercury_ls.session.open_files import OpenFiles
@@ -107,7 +107,4 @@ class StandingOffer:
         documents, workspace = self._files.documents, self._files.workspace
         snapshots = {uri: documents[uri].snapshot() for uri in offer.base if uri in documents}
         paths = [file.path for uri, file in offer.base.items() if uri not in documents]
-        closed = [
-            closed_file(path, text, workspace.tried) for path in paths if (text := workspace.text(path)) is not None
-        ]
-        return snapshots | {snapshot.uri: snapshot for snapshot in closed}
+        return snapshots | {file.uri: file for file in filter(None, map(workspace.closed, paths))}

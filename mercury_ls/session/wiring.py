@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from mercury_ls.code.files import stamp_of
 from mercury_ls.completion.budgets import EnginePace
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, EngineLink, Status
@@ -58,7 +59,7 @@ class Wiring:
         self._options: dict[str, Any] = {}
         self._on_status: OnStatus = lambda status: None
         self._seen: tuple[str, ...] = ()
-        self._stamp: int | None = None
+        self._stamp: tuple[int, int] | None = None
 
     def session(self, roots: Sequence[str], options: Any, on_status: OnStatus) -> Session:
         self.roots = list(roots)
@@ -83,10 +84,10 @@ class Wiring:
 
     def user_file_changed(self) -> bool:
         """Whether the user's settings file has been written since it was read."""
-        return _stamp(self.user_file) != self._stamp
+        return stamp_of(str(self.user_file)) != self._stamp
 
     def load(self) -> Settings:
-        self._stamp = _stamp(self.user_file)
+        self._stamp = stamp_of(str(self.user_file))
         self.loaded = config.load(
             self.user_file,
             config.project_files(self.roots),
@@ -169,13 +170,6 @@ def _tested_models() -> "Mapping[str, MeasuredSpeed]":
     from mercury_ls.models.library import measurements
 
     return measurements()
-
-
-def _stamp(path: Path) -> int | None:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return None
 
 
 def needs_new_engine(before: Settings, after: Settings) -> bool:
