@@ -8,7 +8,6 @@ from lsprotocol import types as lsp
 
 from mercury_engine.api import Severity
 from mercury_ls.code import diagnostics
-from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer, Offer, described, summary
 from mercury_ls.lsp.protocol import ClientDiagnostic, DiagnosticsParams, Position, SuggestParams
 from mercury_ls.lsp.server import Server
@@ -55,7 +54,7 @@ async def copilot_inline_edit(ls: Server, params: SuggestParams) -> dict[str, An
         "edits": [
             {
                 "text": edit.text,
-                "range": _plain_range(ls, offer, edit),
+                "range": ls.range_of(offer.base[edit.uri], edit),
                 "textDocument": {"uri": edit.uri, "version": offer.version(edit.uri)},
                 "command": command,
             }
@@ -80,7 +79,7 @@ async def next_edit(ls: Server, params: SuggestParams) -> dict[str, Any] | None:
         "edits": [
             {
                 "textDocument": {"uri": edit.uri, "version": offer.version(edit.uri)},
-                "range": _plain_range(ls, offer, edit),
+                "range": ls.range_of(offer.base[edit.uri], edit),
                 "oldText": offer.old_text(edit),
                 "newText": edit.text,
                 "display": "ghost" if (edit.uri, edit.start, edit.end) == (uri, offset, offset) else "diff",
@@ -213,11 +212,3 @@ def _annotation(offer: Offer, uri: str, seen_from: str) -> lsp.ChangeAnnotation:
 
 def _accept_command(ls: Server, offer: Offer) -> dict[str, Any]:
     return {"title": "Accept", "command": ls.accept_command, "arguments": [offer.id]}
-
-
-def _plain_range(ls: Server, offer: Offer, edit: TextEdit) -> dict[str, Any]:
-    place = ls.range_of(offer.base[edit.uri], edit)
-    return {
-        name: {"line": position.line, "character": position.character}
-        for name, position in (("start", place.start), ("end", place.end))
-    }

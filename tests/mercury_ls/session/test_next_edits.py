@@ -589,9 +589,9 @@ async def test_edits_of_closed_files_go_only_to_clients_that_can_make_them(sessi
 async def test_edits_that_a_client_cannot_show_withhold_nothing(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     told = await handlers.next_edit(client, asked(uri))
-    for edit in sorted(told["edits"], key=lambda each: -each["range"]["start"]["line"]):
-        start, end = edit["range"]["start"], edit["range"]["end"]
-        where = start["line"], start["character"], end["line"], end["character"]
+    for edit in sorted(told["edits"], key=lambda each: -each["range"].start.line):
+        start, end = edit["range"].start, edit["range"].end
+        where = start.line, start.character, end.line, end.character
         session.change(uri, session.files.documents[uri].version + 1, [(where, edit["newText"])], "utf-16")
     session.accepted(told["id"])
     assert session.next_edits.standing.current() is None
@@ -682,9 +682,9 @@ async def test_workspace_edit_of_a_closed_file_has_no_version(session, tmp_path)
     assert sorted(places) == [0, 2]
 
 
-def spelled(text: str, start: dict[str, int], end: dict[str, int]) -> str:
-    assert start["line"] == end["line"]
-    return text.splitlines()[start["line"]][start["character"] : end["character"]]
+def spelled(text: str, place: lsp.Range) -> str:
+    assert place.start.line == place.end.line
+    return text.splitlines()[place.start.line][place.start.character : place.end.character]
 
 
 async def test_offer_lists_its_edits_those_here_first_with_old_text(session, tmp_path):
@@ -693,7 +693,7 @@ async def test_offer_lists_its_edits_those_here_first_with_old_text(session, tmp
     assert (told["label"], told["summary"]) == ("rename `fetch_rows` → `load_rows`", "2 here, 2 in other.py")
     assert [edit["textDocument"]["uri"] == uri for edit in told["edits"]] == [True, True, False, False]
     assert {edit["oldText"] for edit in told["edits"]} == {"fetch_rows"}
-    assert {spelled(USED, **e["range"]) for e in told["edits"] if e["textDocument"]["uri"] != uri} == {"fetch_rows"}
+    assert {spelled(USED, e["range"]) for e in told["edits"] if e["textDocument"]["uri"] != uri} == {"fetch_rows"}
     told = await handlers.next_edit(client, asked(uri))
     assert told["summary"] == "2 here"
 
