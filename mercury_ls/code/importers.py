@@ -203,10 +203,7 @@ class Importers:
 
     def _of_javascript(self, path: str, module: str) -> Iterator[str]:
         if module.startswith("."):
-            whole = normpath(join(dirname(path), module))
-            bare = re.sub(r"\.([cm]?)jsx?$", "", whole)
-            yield from self._existing(whole, *(start + end for start in (whole, bare) for end in EXTENSIONS))
-            yield from self._existing(*(join(whole, "index" + extension) for extension in EXTENSIONS))
+            yield from self._existing(*files_of_javascript(path, module))
 
     def _existing(self, *paths: str) -> Iterator[str]:
         return (path for path in paths if path in self)
@@ -218,6 +215,16 @@ def _paths_of(targets: Iterable[Target], roots: frozenset[str] | None) -> Iterat
             yield target
         elif roots is None or target[0] in roots:
             yield target[1]
+
+
+def files_of_javascript(path: str, module: str) -> list[str]:
+    """The files that a relative import of JavaScript may mean, the likeliest first."""
+    whole = normpath(join(dirname(path), module))
+    bare = re.sub(r"\.([cm]?)jsx?$", "", whole)
+    own = [whole] if re.search(r"\.\w+$", whole) else []
+    starts = [whole] if bare == whole else [bare, whole]
+    with_extension = [start + extension for start in starts for extension in EXTENSIONS]
+    return [*own, *with_extension, *(join(whole, "index" + extension) for extension in EXTENSIONS)]
 
 
 def folders_above(path: str) -> Iterator[str]:

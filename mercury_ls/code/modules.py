@@ -18,7 +18,7 @@ from tree_sitter import Node, QueryCursor
 from mercury_ls.code import languages, scopes, traits
 from mercury_ls.code.answers import MOST_ANSWERS, Answers
 from mercury_ls.code.documents import Document, Snapshot, TriedTexts, cached
-from mercury_ls.code.importers import EXTENSIONS, IMPORTING, SOURCE_FOLDERS, Importers
+from mercury_ls.code.importers import IMPORTING, SOURCE_FOLDERS, Importers, files_of_javascript
 from mercury_ls.code.languages import family
 from mercury_ls.code.parts import kind_of, part_of
 from mercury_ls.code.symbols import text_of
@@ -286,16 +286,7 @@ class Project(Answers):
     def _module_of_javascript(self, path: str, named: str) -> str | None:
         if not named.startswith("."):
             return None
-        whole = normpath(join(dirname(path), named))
-        bare = re.sub(r"\.([cm]?)jsx?$", "", whole)
-        swapped = [bare + extension for extension in EXTENSIONS] if bare != whole else []
-        tried = [whole] if re.search(r"\.\w+$", whole) else []
-        return self._first(
-            *tried,
-            *swapped,
-            *(whole + extension for extension in EXTENSIONS),
-            *(join(whole, "index" + extension) for extension in EXTENSIONS),
-        )
+        return self._first(*files_of_javascript(path, named))
 
     def _package_of_go(self, path: str, named: str) -> str | None:
         for folder in _folders(path):

@@ -4,29 +4,22 @@ from typing import Literal
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
+CODECS: dict[Encoding, tuple[str, int]] = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2)}
+"""Python's names of those in which a character may be several units, and the bytes of a unit."""
+
 
 def units(line: str, column: int, encoding: Encoding) -> int:
     """The column in code units: `units("a😀b", 2, "utf-16") == 3`."""
     if encoding == "utf-32" or line.isascii():
         return min(column, len(line))
-    return len(_encode(line[:column], encoding)) // _unit_bytes(encoding)
+    codec, size = CODECS[encoding]
+    return len(line[:column].encode(codec, "surrogatepass")) // size
 
 
 def column(line: str, units: int, encoding: Encoding) -> int:
     """The column in code points, clamped to character starts and the line: `column("a😀b", 2, "utf-16") == 1`."""
     if encoding == "utf-32" or line.isascii():
         return min(units, len(line))
-    reached = _encode(line[:units], encoding)[: units * _unit_bytes(encoding)]
-    return len(reached.decode(_codec(encoding), "ignore"))
-
-
-def _encode(text: str, encoding: Encoding) -> bytes:
-    return text.encode(_codec(encoding), "surrogatepass")
-
-
-def _codec(encoding: Encoding) -> str:
-    return "utf-8" if encoding == "utf-8" else "utf-16-le"
-
-
-def _unit_bytes(encoding: Encoding) -> int:
-    return 1 if encoding == "utf-8" else 2
+    codec, size = CODECS[encoding]
+    reached = line[:units].encode(codec, "surrogatepass")[: units * size]
+    return len(reached.decode(codec, "ignore"))

@@ -12,7 +12,7 @@ from mercury_ls.code import traits
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.languages import kinds
 from mercury_ls.code.parts import is_part, kind_of, part_of, parts_of
-from mercury_ls.code.syntax import innermost, outward
+from mercury_ls.code.syntax import innermost, outward, range_of
 
 MOST = 4096
 """Mentions of a name in a file: of a name with more, nothing is certain."""
@@ -427,7 +427,3 @@ def _is_captured(child: Node, parent: Node) -> bool:
     in_case = parent.type != "as_pattern" or kind_of(parent.parent) == "case_pattern"
     is_keyword = parent.type == "keyword_pattern" and parent.named_children[0] == child
     return in_case and not is_keyword and (child.type != "dotted_name" or child.named_child_count == 1)
-
-
-def range_of(snapshot: Snapshot, node: Node) -> tuple[int, int]:
-    return snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)

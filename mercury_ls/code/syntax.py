@@ -4,7 +4,7 @@ import re
 import sys
 from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 
 from msgspec import Struct
@@ -124,9 +124,7 @@ def imports(snapshot: Snapshot) -> list[tuple[int, int]]:
     if language is None or snapshot.tree is None:
         return []
     import_nodes = [node for node in _top_level(snapshot.tree.root_node) if node.type in language.imports]
-    ranges = [
-        (snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)) for node in import_nodes
-    ]
+    ranges = map(partial(range_of, snapshot), import_nodes)
     return [(start, end) for start, end in ranges if IMPORTING.match(snapshot.text, start, end)]
 
 
@@ -199,6 +197,10 @@ def upward(snapshot: Snapshot, node: Node | None) -> Sequence[Node]:
             return [*outward(node)]
         path.append(below)
     return path[::-1]
+
+
+def range_of(snapshot: Snapshot, node: Node) -> tuple[int, int]:
+    return snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)
 
 
 def innermost(node: Node | None, kinds: Container[str]) -> Node | None:
@@ -369,7 +371,7 @@ def _header_range(snapshot: Snapshot, language: Language, node: Node) -> tuple[i
 
 def _end_of_signature(snapshot: Snapshot, node: Node) -> int:
     """The end of the signature: before the body, or the end of the first line if there is no body."""
-    start, end = snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)
+    start, end = range_of(snapshot, node)
     body = _body_of(node)
     before = body and body.prev_sibling
     while before is not None and (before.is_extra or before.is_error):
@@ -424,7 +426,7 @@ def _definitions_in(snapshot: Snapshot, nodes: list[Node]) -> Iterator[Definitio
             around.pop()
         name = _name_of(node)
         if name and len(around) < MAX_DEPTH and _is_listed(node, name, around):
-            start, end = snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)
+            start, end = range_of(snapshot, node)
             yield Definition(name, start, end, _end_of_signature(snapshot, node))
         around.append(node)
 

@@ -109,14 +109,10 @@ def asked(snapshot: Snapshot, place: NamePlace) -> NamesRequest:
     cursor."""
     line = snapshot.line_of(place.at)
     start, own = snapshot.line_start(line), snapshot.line(line)
-    if place.is_cursor:
-        return _asking(snapshot, snapshot.text, line, place.at - start)
-    indent = own[: len(own) - len(own.lstrip())]
-    text = f"{snapshot.text[:start]}{indent}{place.receiver}._\n{snapshot.text[start:]}"
-    return _asking(snapshot, text, line, len(indent) + len(place.receiver) + 1)
-
-
-def _asking(snapshot: Snapshot, text: str, line: int, column: int) -> NamesRequest:
+    text, column = snapshot.text, place.at - start
+    if not place.is_cursor:
+        above = f"{own[: len(own) - len(own.lstrip())]}{place.receiver}."
+        text, column = f"{text[:start]}{above}_\n{text[start:]}", len(above)
     return NamesRequest(snapshot.path, text, line + 1, column, snapshot.uri, snapshot.version)
 
 

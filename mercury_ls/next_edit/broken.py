@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mercury_ls.code.documents import Snapshot, closed_file
 from mercury_ls.code.edits import TextEdit, is_word
 from mercury_ls.completion.offers import PLACE, Answer, Offer
-from mercury_ls.next_edit.candidates import SURE, Candidate
+from mercury_ls.next_edit.candidates import SURE, Candidate, lines_of
 from mercury_ls.next_edit.places import Left
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.situation import edited_lines
@@ -123,11 +123,7 @@ def _is_elsewhere(question: NextQuestion, place: _Broken) -> bool:
 def _edited(question: NextQuestion, snapshot: Snapshot, *, newest: bool = False) -> set[int]:
     """The lines that the last edits left in a file."""
     ranges = [(start, end) for age, (start, end) in edited_lines(snapshot, question.edits) if not (newest and age)]
-    return {
-        line
-        for start, end in ranges
-        for line in range(snapshot.line_of(start), snapshot.line_of(max(end - 1, start)) + 1)
-    }
+    return {line for start, end in ranges for line in lines_of(snapshot, start, end)}
 
 
 def _ordered(question: NextQuestion, places: Sequence[_Broken]) -> Iterator[_Broken]:

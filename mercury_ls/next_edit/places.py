@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
 from pathlib import PurePath
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine.prompts.lines import shared_ends
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import tokens_of
 from mercury_ls.code.scopes import whole
@@ -70,8 +70,7 @@ def sides(snapshot: Snapshot, start: int, end: int) -> tuple[list[str], list[str
 
 def _agreeing(old: Sequence[str], new: Sequence[str]) -> int:
     """How many of the nearest tokens agree; the end of the line counts as one."""
-    pairs = zip([*old[:NEIGHBOURS], ""][:NEIGHBOURS], [*new[:NEIGHBOURS], ""], strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return shared_ends([*old[:NEIGHBOURS], ""][:NEIGHBOURS], [*new[:NEIGHBOURS], ""])[0]
 
 
 def _compared(*sides: Sequence[str]) -> int:
@@ -105,8 +104,7 @@ def named_from(home: Snapshot, file: Snapshot, offset: int) -> str:
 def path_from(home: Snapshot, path: str) -> str:
     """The path from the folder that both files are in, with that folder too if the two would have the same name."""
     parts = PurePath(path).parts
-    folders = zip(PurePath(home.path).parent.parts, parts[:-1], strict=False)
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], folders))
+    shared, _ = shared_ends(PurePath(home.path).parent.parts, parts[:-1])
     if path != home.path and parts[shared:] == (PurePath(home.path).name,):
         shared = max(shared - 1, 0)
     return "/".join(parts[shared:])

@@ -4,12 +4,12 @@ the window's whole new text."""
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Diagnostic, Region, Regions, Rewritten
+from mercury_engine.prompts.lines import shared_ends
 from mercury_ls.code import syntax
 from mercury_ls.code.diagnostics import FileDiagnostic
 from mercury_ls.code.differences import is_step_towards
@@ -176,10 +176,7 @@ def edits_of(snapshot: Snapshot, region: tuple[int, int], text: str, cursor: int
 def _differing(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
     """Which lines became which; all between the first difference and the last one if they are too many to compare."""
     bare = [[line.rstrip() for line in lines] for lines in (old, new)]
-    equal = [old_line == new_line for old_line, new_line in zip(*bare, strict=False)]
-    head = equal.index(False) if False in equal else len(equal)
-    ends = zip(reversed(bare[0][head:]), reversed(bare[1][head:]), strict=False)
-    tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+    head, tail = shared_ends(*bare)
     between = [lines[head : len(lines) - tail] for lines in bare]
     if max(map(len, between)) > MOST_COMPARED:
         yield head, len(old) - tail, head, len(new) - tail

@@ -349,8 +349,7 @@ class Worker:
 
 def _by_urgency(queue: "list[DraftStream]") -> "list[DraftStream]":
     """Opinions hold up no completion of the same user."""
-    newest_first = queue[::-1]
-    return [*filterfalse(_is_opinion, newest_first), *filter(_is_opinion, newest_first)]
+    return sorted(reversed(queue), key=_is_opinion)
 
 
 def _order_in_a_crowd(stream: "DraftStream", time: float) -> tuple[int, float]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, pairwise, takewhile
 from os.path import dirname, join
 from pathlib import PurePath
@@ -14,7 +15,7 @@ from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.index import facts
 from mercury_ls.code.modules import Imported, Project, default_exports, family, hands_out, in_import, package_of
 from mercury_ls.code.parts import kind_of, part_of
-from mercury_ls.code.syntax import innermost, upward
+from mercury_ls.code.syntax import innermost, range_of, upward
 
 MOST_STEPS = 12
 """Names, imports and bases that one question follows."""
@@ -80,7 +81,7 @@ def _space_of(file: Snapshot, declared: Node) -> tuple[int, int] | None:
     around = innermost(item and item.parent, _spaces(file))
     if around is None or scopes.names_it(declared, around):
         return None
-    return scopes.range_of(file, around)
+    return range_of(file, around)
 
 
 def _spaces(file: Snapshot) -> frozenset[str]:
@@ -114,7 +115,7 @@ def declared_at(file: Snapshot, name: str, offset: int) -> list[Node]:
 def _in_innermost_space(file: Snapshot, name: str, path: Iterable[Node]) -> list[Node]:
     """What declares the name in the innermost namespace on the path that declares it, else in the file."""
     by_scope, kinds = declared(file, name), _spaces(file)
-    spaces = (scopes.range_of(file, outer) for outer in path if outer.type in kinds)
+    spaces = (range_of(file, outer) for outer in path if outer.type in kinds)
     return by_scope.get(next((space for space in spaces if space in by_scope), None), [])
 
 
@@ -142,7 +143,7 @@ def _evaluated(path: Sequence[Node]) -> Sequence[Node]:
 def _is_out_of_sight(file: Snapshot, name: str, offset: int) -> bool:
     """Whether a module of Rust within a file neither declares nor imports a name that stands in it."""
     modules = [outer for outer in upward(file, scopes.node_at(file, offset)) if outer.type == "mod_item"]
-    for module in takewhile(lambda module: scopes.range_of(file, module) not in declared(file, name), modules):
+    for module in takewhile(lambda module: range_of(file, module) not in declared(file, name), modules):
         body = module.child_by_field_name("body")
         items = body.named_children if body else ()
         used = " ".join(symbols.text_of(item) for item in items if item.type == "use_declaration")
@@ -218,10 +219,7 @@ def _of_name(project: Project, file: Snapshot, name: str, offset: int, renamed: 
     meaning = _without_stars(project, file, name, offset, renamed, steps)
     if meaning is not None:
         return meaning
-
-    def by_stars() -> Meaning:
-        return _by_stars(project, file, name, renamed, steps)
-
+    by_stars = partial(_by_stars, project, file, name, renamed, steps)
     return project.followed(("by stars", file, name, renamed), steps, by_stars, UNKNOWN, _is_known)
 
 
@@ -317,9 +315,7 @@ def _paths_of_stars(project: Project, file: Snapshot) -> tuple[str | None, ...]:
 
 
 def _at_top(project: Project, file: Snapshot, name: str, renamed: Renamed | None, steps: int) -> Meaning | None:
-    def at_top() -> Meaning | None:
-        return _without_stars(project, file, name, len(file.text), renamed, steps)
-
+    at_top = partial(_without_stars, project, file, name, len(file.text), renamed, steps)
     return project.followed(("at top", file, name, renamed), steps, at_top, UNKNOWN, _is_known)
 
 
@@ -403,10 +399,7 @@ def in_module(
         return UNKNOWN
     exported = default_exports(source) if name == "default" else ()
     name = exported[0] if len(exported) == 1 else name
-
-    def at_end() -> Meaning:
-        return _of_name(project, source, name, len(source.text), renamed, steps)
-
+    at_end = partial(_of_name, project, source, name, len(source.text), renamed, steps)
     return project.followed(("at end", source, name, renamed), steps, at_end, UNKNOWN, _is_known)
 
 

@@ -73,7 +73,7 @@ class Kinship(Struct, dict=True):
         return any(self.is_derived(source, owner) for source, owner in owners)
 
     def of_annotation(self, file: Snapshot, annotation: Node) -> Judgement:
-        return self.of_type(Type(file, text_of(annotation), file.offset_of_byte(annotation.start_byte)))
+        return self.of_type(Type.stated(file, annotation))
 
     def of_type(self, kind: Type) -> Judgement:
         """An object of one of the owner's bases may be of the owner, too."""
@@ -177,8 +177,8 @@ class Kinship(Struct, dict=True):
         value = facts.of_name(definition.file, definition.name).get("value")
         if not value or value[0].type == "call":
             return OTHER if value and MAKING_TYPES.match(text_of(value[0])) else UNKNOWN
-        stated = Type(definition.file, text_of(value[0]), definition.file.offset_of_byte(value[0].start_byte))
-        return Judgement.joined(self._of_written(kind, steps) for kind in stated.alternatives)
+        alternatives = Type.stated(definition.file, value[0]).alternatives
+        return Judgement.joined(self._of_written(kind, steps) for kind in alternatives)
 
     def _of_name(self, file: Snapshot, path: str, arguments: Iterable[str]) -> Judgement:
         """Of a type of which nothing but the name is known: none of the project's."""

@@ -62,6 +62,11 @@ class Type(Struct, frozen=True):
     offset: int = 0
     definition: Declaration | None = None
 
+    @classmethod
+    def stated(cls, file: Snapshot, node: Node, definition: Declaration | None = None) -> "Type":
+        """The one that a file names there."""
+        return cls(file, text_of(node), file.offset_of_byte(node.start_byte), definition)
+
     @property
     def alternatives(self) -> "list[Type]":
         """The types of which it is one, without what only wraps them."""
@@ -236,7 +241,7 @@ def _of_definition(project: Project, definition: Declaration, steps: int, is_cal
     if is_called:
         return None
     if stated_type := stated.get("type"):
-        return tuple(Type(file, text_of(stated_type[0]), file.offset_of_byte(stated_type[0].start_byte)).alternatives)
+        return tuple(Type.stated(file, stated_type[0]).alternatives)
     if value := stated.get("value"):
         return types_of(project, file, value[0], steps - 1)
     if element := stated.get("element"):
@@ -249,7 +254,7 @@ def _of_definition(project: Project, definition: Declaration, steps: int, is_cal
 
 def _of_function(project: Project, file: Snapshot, function: Node, stated: facts.Facts, steps: int) -> Types | None:
     if returns := stated.get("returns"):
-        return tuple(Type(file, text_of(returns[0]), file.offset_of_byte(returns[0].start_byte)).alternatives)
+        return tuple(Type.stated(file, returns[0]).alternatives)
     returned = facts.returned(file, function)
     return _union(types_of(project, file, value, steps - 1) for value in returned) or None
 
@@ -343,7 +348,7 @@ def bases(definition: Declaration | None) -> list[Type]:
         return []
     file = definition.file
     stated = facts.of_name(file, definition.name).get("base", ())
-    stated_bases = [Type(file, text_of(base), file.offset_of_byte(base.start_byte)) for base in stated]
+    stated_bases = [Type.stated(file, base) for base in stated]
     return [base for base in stated_bases if generic(base.text)[0] not in NEUTRAL]
 
 
@@ -396,5 +401,4 @@ def of_receivers(
 
 def type_of_receiver(file: Snapshot, receiver: Node) -> Type:
     """Of a type that is declared around, or that an extension names."""
-    definition = Declaration.of(file, receiver)
-    return Type(file, text_of(receiver), file.offset_of_byte(receiver.start_byte), definition)
+    return Type.stated(file, receiver, Declaration.of(file, receiver))

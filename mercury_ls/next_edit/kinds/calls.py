@@ -253,7 +253,7 @@ def _split_arguments(snapshot: Snapshot, around: Node, start: int, end: int) -> 
     """The ranges of the arguments, without blanks around them; those of a Rust macro are not parsed."""
     if around.type != "token_tree":
         nodes = [node for node in around.named_children if "comment" not in node.type]
-        return [(snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)) for node in nodes]
+        return [syntax.range_of(snapshot, node) for node in nodes]
     pieces: list[tuple[int, int]] = []
     for piece in split(snapshot.text[start:end]):
         first = start + len(piece) - len(piece.lstrip())

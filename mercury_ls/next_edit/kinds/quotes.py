@@ -6,8 +6,8 @@ have one element" does so too, and so does documentation. Another message with t
 
 import re
 from collections.abc import Hashable, Iterator
-from itertools import takewhile
 
+from mercury_engine.prompts.lines import shared_ends
 from mercury_ls.code import syntax
 from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot
@@ -103,19 +103,14 @@ def find(rule: MessageChange, snapshot: Snapshot, home: Snapshot | None, project
 def is_quoted(rule: MessageChange, snapshot: Snapshot, offset: int) -> bool:
     """Whether the message stands there, or the part of it that its quotation marks enclose."""
     text, end = snapshot.text, offset + len(rule.before)
-    head = _alike(rule.head[::-1], text[max(offset - len(rule.head), 0) : offset][::-1])
-    tail = _alike(rule.tail, text[end : end + len(rule.tail)])
+    head, _ = shared_ends(rule.head[::-1], text[max(offset - len(rule.head), 0) : offset][::-1])
+    tail, _ = shared_ends(rule.tail, text[end : end + len(rule.tail)])
     is_end = _is_edge(text, offset - head - 1) or head == len(rule.head)
     is_whole = is_end and (_is_edge(text, end + tail) or tail == len(rule.tail))
     if not is_whole or not _says_enough(text[offset - head : end + tail]):
         return False
     is_prose = not snapshot.written_in.definitions
     return is_prose or syntax.inside(snapshot, offset) is not None
-
-
-def _alike(first: str, second: str) -> int:
-    """How many characters both have in common from the beginning."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def _is_edge(text: str, offset: int) -> bool:

@@ -757,7 +757,7 @@ def _still_used(rule: Signature, home: Snapshot) -> Iterator[tuple[int, str]]:
     around = innermost(scopes.node_at(home, rule.named_at), scopes.FUNCTIONS)
     if around is None:
         return
-    first, last = home.offset_of_byte(around.start_byte), home.offset_of_byte(around.end_byte)
+    first, last = syntax.range_of(home, around)
     for name in rule.went:
         for at, node in scopes.nodes_of(home, name):
             is_code = first < at < last and syntax.inside(home, at) is None
@@ -847,10 +847,8 @@ def _inheriting(rule: Signature, uses: Uses) -> Iterator[int]:
 
 def label(rule: Signature) -> str:
     came = [name for name in _missing_in(rule.old, rule.new) if name in rule.due]
-    if came and rule.went:
-        return f"change the arguments of {in_label(rule.function)}"
-    if came:
+    if came and not rule.went:
         return f"add {in_label(', '.join(came))} to calls of {in_label(rule.function)}"
-    if rule.went:
+    if rule.went and not came:
         return f"remove {in_label(', '.join(rule.went))}"
     return f"change the arguments of {in_label(rule.function)}"
