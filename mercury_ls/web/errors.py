@@ -36,32 +36,23 @@ class Problem(Struct, frozen=True):
     error: ErrorBody
 
 
-KINDS: Mapping[int, str] = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-    500: "server_error",
-    503: "server_error",
-}
+class _Refusal(Struct, frozen=True):
+    """What is said of a status besides the reason."""
+
+    kind: str = "invalid_request_error"
+    code: str | None = None
+    headers: Mapping[str, str] = {}
 
 
-CODES: Mapping[int, str] = {
-    401: "invalid_api_key",
-    403: "forbidden",
-    404: "unknown_url",
-    408: "slow",
-    413: "too_large",
-    429: "busy",
-    500: "server_error",
-}
-HEADERS: Mapping[int, Mapping[str, str]] = {
-    401: CLOSE,
-    403: CLOSE,
-    408: CLOSE,
-    413: CLOSE,
-    429: {"retry-after": "1"},
-    503: {"retry-after": "3"},
+REFUSALS: Mapping[int, _Refusal] = {
+    401: _Refusal("authentication_error", "invalid_api_key", CLOSE),
+    403: _Refusal("permission_error", "forbidden", CLOSE),
+    404: _Refusal("not_found_error", "unknown_url"),
+    408: _Refusal(code="slow", headers=CLOSE),
+    413: _Refusal(code="too_large", headers=CLOSE),
+    429: _Refusal("rate_limit_error", "busy", {"retry-after": "1"}),
+    500: _Refusal("server_error", "server_error"),
+    503: _Refusal("server_error", headers={"retry-after": "3"}),
 }
 """A refused connection is closed. OpenAI's packages ask twice again, and small models are loaded by then."""
 
@@ -77,12 +68,12 @@ class ApiError(RefusedError):
 
 def body_of(error: RefusedError) -> Problem:
     message = f"{error}: {error.remedy}" if error.remedy else str(error)
-    kind = KINDS.get(error.status, "invalid_request_error")
-    return Problem(ErrorBody(message, kind, error.param, error.code or CODES.get(error.status)))
+    refusal = REFUSALS.get(error.status, _Refusal())
+    return Problem(ErrorBody(message, refusal.kind, error.param, error.code or refusal.code))
 
 
 def problem(error: RefusedError) -> Response:
-    return as_json(body_of(error), error.status, {**HEADERS.get(error.status, {}), **error.headers})
+    return as_json(body_of(error), error.status, {**REFUSALS.get(error.status, _Refusal()).headers, **error.headers})
 
 
 def refusal_of(error: Exception) -> ApiError:

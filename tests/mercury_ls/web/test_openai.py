@@ -51,7 +51,8 @@ async def test_model_is_found_by_its_id():
 
 
 async def test_loading_model_is_asked_again(monkeypatch):
-    monkeypatch.setitem(errors.HEADERS, 503, {"retry-after": "0.001"})
+    impatient = replace(errors.REFUSALS[503], headers={"retry-after": "0.001"})
+    monkeypatch.setitem(errors.REFUSALS, 503, impatient)
 
     async with served() as (service, app), httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http:
         worker = service.engine._worker
