@@ -31,16 +31,6 @@ class Hub(Struct, frozen=True):
     id: str
 
 
-class ModelFolder(Struct, frozen=True):
-    path: Path
-
-
-class GgufFile(Struct, frozen=True):
-    """A GGUF file."""
-
-    path: Path
-
-
 class ServerSource(Struct, frozen=True):
     """`model` "" is the one that the server has. An empty `protocol` is found out by asking the server."""
 
@@ -50,7 +40,8 @@ class ServerSource(Struct, frozen=True):
     key: str = ""
 
 
-Source = Hub | ModelFolder | GgufFile | ServerSource
+Source = Hub | Path | ServerSource
+"""A path is that of a folder or of a GGUF file."""
 
 HOSTED = {
     "mistral": ServerSource("https://api.mistral.ai", "codestral-latest", "mistral", "env:MISTRAL_API_KEY"),
@@ -78,9 +69,9 @@ def parse(text: str) -> tuple[Source, str]:
         raise EngineError("a key does not belong into an address: give its place with --key env:NAME")
     path = Path(text).expanduser()
     if text and path.is_dir():
-        return ModelFolder(path.resolve()), _named(path.resolve().name)
+        return path.resolve(), _named(path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".gguf":
-        return GgufFile(path.resolve()), _named(path.stem)
+        return path.resolve(), _named(path.stem)
     if _is_path(text):
         wrong = "is neither a folder nor a .gguf file" if path.exists() else "does not exist"
         raise EngineError(f"{text} {wrong}: give {FORMS}")

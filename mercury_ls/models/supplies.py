@@ -12,7 +12,7 @@ from mercury_engine import model_folders
 from mercury_engine.api import EngineError
 from mercury_ls.models import hub, places
 from mercury_ls.models.hub import megabytes
-from mercury_ls.models.sources import GgufFile, Hub, ModelFolder, Source
+from mercury_ls.models.sources import Hub
 from mercury_ls.serve import added
 from mercury_ls.serve.models import Report
 
@@ -44,17 +44,12 @@ class Supply(Struct, frozen=True):
 
 
 def supplied(
-    source: Source, draft: Path, previous: Path | None, report: Report, *, revision: str = "", file: str = ""
+    source: Hub | Path, draft: Path, previous: Path | None, report: Report, *, revision: str = "", file: str = ""
 ) -> Supply:
     """`previous` has what an earlier attempt loaded; `file` is one of the GGUF files of a repository."""
-    match source:
-        case Hub():
-            return _from_hub(source, revision, file, draft, previous, report)
-        case ModelFolder():
-            return _from_folder(source.path, draft)
-        case GgufFile():
-            return _from_gguf(source.path, draft, report)
-    raise AssertionError(source)
+    if isinstance(source, Hub):
+        return _from_hub(source, revision, file, draft, previous, report)
+    return _from_folder(source, draft) if source.is_dir() else _from_gguf(source, draft, report)
 
 
 def _from_hub(source: Hub, revision: str, gguf: str, draft: Path, previous: Path | None, report: Report) -> Supply:

@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_engine.api import EngineError
-from mercury_ls.models.sources import HOSTED, GgufFile, Hub, ModelFolder, ServerSource, checked_headers, parse
+from mercury_ls.models.sources import HOSTED, Hub, ServerSource, checked_headers, parse
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def test_files_and_folders_are_found(tmp_path, monkeypatch):
     (tmp_path / "My Model").mkdir()
     (tmp_path / "a.Q8_0.gguf").touch()
     monkeypatch.chdir(tmp_path)
-    assert parse("./My Model") == (ModelFolder(tmp_path / "My Model"), "my-model")
-    assert parse("./a.Q8_0.gguf") == (GgufFile(tmp_path / "a.Q8_0.gguf"), "a.q8_0")
+    assert parse("./My Model") == (tmp_path / "My Model", "my-model")
+    assert parse("./a.Q8_0.gguf") == (tmp_path / "a.Q8_0.gguf", "a.q8_0")
 
 
 @pytest.mark.parametrize(
