@@ -39,9 +39,16 @@ class Completions:
         self.follow_text(request.snapshot, request.offset)
         return self.begin(request.snapshot, request.offset, request.invoked)
 
+    async def refusal(self, uri: str, *, invoked: bool) -> str:
+        """Why nothing is asked about this document; empty if something may be, and then its tree is there."""
+        reason = self.questions.unavailable(uri, invoked)
+        if not reason and self.files.documents[uri].is_slow:
+            await self.files.parsed(uri)
+        return reason
+
     def begin(self, snapshot: Snapshot, offset: int, invoked: bool) -> Generation | Silence:
-        question = where(self.questions.completion(snapshot, offset, invoked=invoked))
-        return question if isinstance(question, Silence) else self.generations.add(self._generation(question))
+        generation = self._asked(snapshot, offset, invoked)
+        return generation if isinstance(generation, Silence) else self.generations.add(generation)
 
     def begin_behind(self, generation: Generation) -> Generation | None:
         """What may follow an offer, if the user were to take it; None if that is asked for already, or not worth it."""
@@ -58,6 +65,10 @@ class Completions:
             return None
         ahead.is_ahead = True
         return ahead
+
+    def _asked(self, snapshot: Snapshot, offset: int, invoked: bool) -> Generation | Silence:
+        question = where(self.questions.completion(snapshot, offset, invoked=invoked))
+        return question if isinstance(question, Silence) else self._generation(question)
 
     def _generation(self, question: Question) -> Generation:
         return Generation(question, self.questions.engine, self.questions.pace)
@@ -145,17 +156,14 @@ class Completions:
     async def why(self, uri: str, offset: int) -> str:
         """Why nothing is suggested here: the engine's failure at the last request, or else asked once more as if the
         user had just typed, and nothing remembered."""
-        if reason := self.questions.unavailable(uri, invoked=False):
+        if reason := await self.refusal(uri, invoked=False):
             return reason
-        if self.files.documents[uri].is_slow:
-            await self.files.parsed(uri)
         snapshot = self.files.documents[uri].snapshot()
         if failure := self.generations.failure(snapshot, offset):
             return failure
-        question = where(self.questions.completion(snapshot, offset))
-        if isinstance(question, Silence):
-            return question.reason
-        generation = self._generation(question)
+        generation = self._asked(snapshot, offset, invoked=False)
+        if isinstance(generation, Silence):
+            return generation.reason
         await generation.end()
         answer = generation.answer
         self.questions.tell(answer)

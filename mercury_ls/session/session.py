@@ -190,12 +190,9 @@ class Session:
 
     async def _refusal(self, uri: str, version: int | None, *, invoked: bool) -> str:
         """Why a request gets no answer; empty if it may have one."""
-        if reason := self.questions.unavailable(uri, invoked):
+        if reason := await self.completions.refusal(uri, invoked=invoked):
             return reason
-        document = self.files.documents[uri]
-        if document.is_slow:
-            await self.files.parsed(uri)
-        if version not in (None, document.version):
+        if version not in (None, self.files.documents[uri].version):
             return "the text changed before the request had its turn"
         if self._forgotten != self.files.forgotten:
             self._forgotten = self.files.forgotten
