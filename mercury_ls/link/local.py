@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from mercury_engine.api import PROTOCOL_VERSION
 from mercury_ls.link.connection import Address
+from mercury_ls.settings.folders import folders
 
 ALREADY_RUNNING = 3
 """The exit code of a server that found another one running."""
-APPLICATION = "mercury-ls"
 IGNORES_CASE = sys.platform in ("darwin", "win32")
 """True if the file system usually ignores the case of names."""
 DIRECTORY_VARIABLE = "MERCURY_LS_RUNTIME_DIR"
@@ -76,10 +76,8 @@ def runtime_directory(chosen: str = "") -> Path:
 
 
 def _system_directory() -> Path:
-    from platformdirs import user_runtime_path
-
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # it falls back to /tmp, which is fine
-        return user_runtime_path(APPLICATION, appauthor=False)
+        return folders().user_runtime_path
 
 
 def _check_private(path: Path) -> None:
@@ -194,9 +192,7 @@ def is_listed(directory: Path) -> bool:
 
 
 def token_file() -> Path:
-    from platformdirs import user_state_path
-
-    return _own_folder(user_state_path(APPLICATION, appauthor=False)) / "http-token"
+    return _own_folder(folders().user_state_path) / "http-token"
 
 
 def standing_token() -> tuple[str, Path]:
@@ -208,9 +204,7 @@ def standing_token() -> tuple[str, Path]:
 
 
 def log_file() -> Path:
-    from platformdirs import user_log_path
-
-    return _own_folder(user_log_path(APPLICATION, appauthor=False)) / "serve.log"
+    return _own_folder(folders().user_log_path) / "serve.log"
 
 
 def _own_folder(path: Path) -> Path:

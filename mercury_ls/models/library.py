@@ -13,6 +13,7 @@ from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord, read_record, write_record
 from mercury_ls.link import local
 from mercury_ls.models import places
+from mercury_ls.settings.folders import folders
 
 MADE = "model"
 """Where in its hidden folder a model is made."""
@@ -159,6 +160,4 @@ def _keep(measured: dict[str, MeasuredSpeed]) -> None:
 
 
 def state_file() -> Path:
-    from platformdirs import user_state_path
-
-    return user_state_path("mercury-ls", appauthor=False) / "models.json"
+    return folders().user_state_path / "models.json"

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from mercury_ls.code.files import read_small
 from mercury_ls.link.local import lock_file
+from mercury_ls.settings.folders import folders
 from mercury_ls.wording import columns, readable
 
 log = logging.getLogger(__name__)
@@ -61,9 +62,7 @@ class Row(Struct, frozen=True, rename="camel"):
 
 def default_file() -> Path | None:
     """In the user's state folder; None if the user has no home folder."""
-    import platformdirs
-
-    path = platformdirs.user_state_path("mercury-ls", appauthor=False) / "stats.jsonl"
+    path = folders().user_state_path / "stats.jsonl"
     return path if path.is_absolute() else None
 
 

@@ -20,6 +20,7 @@ from mercury_ls.session.record import NoRecorder, Recorder
 from mercury_ls.session.session import Session
 from mercury_ls.session.stats import Stats
 from mercury_ls.settings import load as config
+from mercury_ls.settings.folders import folders
 from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import Settings
 
@@ -203,13 +204,9 @@ def _recorder(settings: Settings, roots: Sequence[str]) -> NoRecorder:
 
 def recording_switch() -> Path:
     """The file that `mercury-ls record on` creates."""
-    import platformdirs
-
-    return platformdirs.user_state_path("mercury-ls", appauthor=False) / "recording"
+    return folders().user_state_path / "recording"
 
 
 def recordings(settings: Settings) -> Path:
-    import platformdirs
-
-    default = platformdirs.user_data_path("mercury-ls", appauthor=False) / "recordings"
-    return Path(settings.record.directory) if settings.record.directory else default
+    chosen = settings.record.directory
+    return Path(chosen) if chosen else folders().user_data_path / "recordings"

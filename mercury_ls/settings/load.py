@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from mercury_engine.addresses import why_not
 from mercury_ls.settings import schema as tree
+from mercury_ls.settings.folders import folders
 from mercury_ls.settings.schema import Setting, Settings
 
 PROJECT_FILE = ".mercury.toml"
@@ -103,9 +104,7 @@ def effective(loaded: Loaded) -> list[Effective]:
 
 
 def user_file() -> Path:
-    import platformdirs
-
-    return platformdirs.user_config_path("mercury-ls", appauthor=False) / "config.toml"
+    return folders().user_config_path / "config.toml"
 
 
 def project_files(roots: Iterable[str | Path]) -> list[Path]:
