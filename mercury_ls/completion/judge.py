@@ -169,7 +169,7 @@ def fitted(outcomes: Sequence[Outcome]) -> Judge:
                 value, chance = column[row], logistic(scores[row])
                 slope += weight * (chance - outcome.kept) * value
                 curvature += weight * chance * (1.0 - chance) * value * value
-            target = corrections[at] - _bounded(slope / curvature, LONGEST_STEP)
+            target = corrections[at] - min(max(slope / curvature, -LONGEST_STEP), LONGEST_STEP)
             step = min(max(target, LOWEST[at]), HIGHEST[at]) - corrections[at]
             corrections[at] += step
             for row in used[at]:
@@ -189,10 +189,6 @@ def weighted(outcomes: Sequence[Outcome]) -> Iterable[tuple[Outcome, float]]:
 
 def inner(first: Sequence[float], second: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(first, second, strict=False))
-
-
-def _bounded(value: float, limit: float) -> float:
-    return min(max(value, -limit), limit)
 
 
 def log_odds(probability: float) -> float:

@@ -39,20 +39,15 @@ class Progress:
             task.cancel()
 
     @contextlib.asynccontextmanager
-    async def during(self, title: str) -> AsyncGenerator[Callable[[str], None]]:
-        """From the beginning of something to its end; what is yielded reports a line on it."""
+    async def during(self, title: str) -> AsyncGenerator[None]:
+        """From the beginning of something to its end."""
         token = uuid.uuid4().hex
-
-        def report(line: str) -> None:
-            if token in self._shown:
-                self._server.work_done_progress.report(token, lsp.WorkDoneProgressReport(message=one_line(line)))
-
         if self._client_shows:
             with contextlib.suppress(JsonRpcException):
                 await self._create(token)
             self._begin(token, title)
         try:
-            yield report
+            yield
         finally:
             self._end(token)
 

@@ -108,8 +108,8 @@ class AgreeingClient(Client):
             self.server.engine_changed(self.engine.status)
             await self.request("mercury/status", {})
             await self.request("workspace/executeCommand", {"command": "mercury.status"})
-        async with self.server.work_shown.during(f"TITLE {self.said}") as report:
-            report(f"REPORT {self.said}")
+        async with self.server.work_shown.during(f"TITLE {self.said}"):
+            pass
         await self.request(f"METHOD {self.said}", {})
         self.server.report_server_error(ValueError(f"FAILURE {self.said}"), FeatureNotificationError)
 
@@ -157,7 +157,7 @@ async def sent(folder: Path, text: str) -> list[str]:
     return [*shown(client.sent)]
 
 
-SOURCES = re.findall(r"\w+", "VALUE LINE FILE LABEL NOTE ERROR MODEL DETAIL TITLE REPORT METHOD FAILURE")
+SOURCES = re.findall(r"\w+", "VALUE LINE FILE LABEL NOTE ERROR MODEL DETAIL TITLE METHOD FAILURE")
 LETTERS = st.text(st.sampled_from("ab 'é\u202e\x1b\x9b`]["), max_size=8)
 HOSTILE = st.builds("[{}Fix]({}x '{}') {}".format, LETTERS, st.sampled_from(["command:", "Command:"]), LETTERS, LETTERS)
 

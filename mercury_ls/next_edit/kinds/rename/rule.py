@@ -26,10 +26,6 @@ class Rename(PieceRule, frozen=True, kw_only=True):
     def done(self) -> str:
         return f"{in_label(self.before)} became {in_label(self.after)}"
 
-    @property
-    def copied(self) -> str:
-        return ""
-
     def joined(self, earlier: Rule) -> Rule:
         """An edit of code says more than one of a comment."""
         is_comment = [COMMENT.match(rename.lines_after) is not None for rename in (self, earlier)]
