@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 
 HERE = Path(__file__).parent
 HOMES = (HERE / "editors", HERE.parent / "editors")
@@ -10,6 +10,7 @@ HOMES = (HERE / "editors", HERE.parent / "editors")
 
 NAMED = "/path/to/mercury-ls/editors"
 """What the pages call the folder; a user gets its real name."""
+BLOCK = re.compile(r"^```\w*\n((?:(?!```).*\n)*+)```$", re.MULTILINE)
 
 
 def folder() -> Path:
@@ -28,13 +29,9 @@ def instructions(name: str) -> str:
     if step is None:
         raise ValueError(f"{home / name / 'README.md'} has no second step")
     text = dedent(f"   {step[1]}").strip()
-    text = re.sub(r"^```\w*\n((?:(?!```).*\n)*+)```$", lambda block: _indented(block[1]), text, flags=re.MULTILINE)
+    text = BLOCK.sub(lambda block: indent(block[1], "    ").rstrip("\n"), text)
     missing = [path for path in re.findall(r"(?<!\S)\S+\.vsix", text) if not Path(path).is_file()]
     notes = [
         f"{path} is not there: run `make vscode` in a clone of mercury-ls, and install it again" for path in missing
     ]
     return "\n\n".join([str(home / name), text, *notes, f"more: {home / name / 'README.md'}"])
-
-
-def _indented(code: str) -> str:
-    return "".join(f"    {line}" if line.strip() else line for line in code.splitlines(keepends=True)).rstrip("\n")

@@ -377,8 +377,7 @@ class Document:
     def _apply(self, span: LineRange | None, text: str, encoding: Encoding) -> TextEdit:
         start, end = self.offsets(span, encoding)
         # Clients that send the whole text, or a whole line, have usually changed one word of it.
-        replacement = difference(self.text[start:end], _encodable(text))
-        change = TextEdit(start + replacement.start, start + replacement.end, replacement.text)
+        change = difference(self.text[start:end], _encodable(text)).moved(start)
         self.text = self.text[: change.start] + change.text + self.text[change.end :]
         self._lines.replace(change, self.text)
         self._reopen(change.start)

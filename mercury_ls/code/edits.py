@@ -19,6 +19,9 @@ class TextEdit(Struct, frozen=True):
     text: str
     uri: str = ""
 
+    def moved(self, distance: int) -> "TextEdit":
+        return replace(self, start=self.start + distance, end=self.end + distance)
+
 
 def applied(text: str, edits: Iterable[TextEdit]) -> str:
     """The text with all of these edits applied; their offsets refer to the text before any of them."""
@@ -140,7 +143,7 @@ def shifted(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit
     moved: list[TextEdit] = []
     for edit in edits:
         if edit.start >= change.end and (edit.start, edit.end) != (change.start, change.end):
-            moved.append(replace(edit, start=edit.start + grown, end=edit.end + grown))
+            moved.append(edit.moved(grown))
         elif edit.end <= change.start:
             moved.append(edit)
         else:

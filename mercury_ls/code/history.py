@@ -6,7 +6,6 @@ from difflib import SequenceMatcher
 from itertools import accumulate, groupby, islice, takewhile
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mercury_engine.api import LINES_AROUND, Edit
 from mercury_engine.private_keys import masked_lines
@@ -213,8 +212,8 @@ class History:
         """True if an edit of the current text would restore what the user has just removed, or remove what the user
         has just typed. Completing what was typed is neither, even if the same text stood there before.
         """
-        edit = difference(text[start:end], replacement)
-        edit = replace(edit, start=edit.start + start, end=edit.end + start)
+        change = difference(text[start:end], replacement)
+        edit = change.moved(start)
         if edit.start == edit.end and not edit.text:
             return False
         traces = [trace for trace in self._traces if trace.path == path]
@@ -430,11 +429,10 @@ def _stands(hunk: _Hunk, newer: Iterable[_Hunk]) -> bool:
         if other.path != hunk.path or other.start > start:
             continue
         if other.start + len(other.before) >= start + size:
-            change = difference(other.before, other.after)
-            first, last = other.start + change.start, other.start + change.end
-            if first <= start and last >= start + size:
+            change = difference(other.before, other.after).moved(other.start)
+            if change.start <= start and change.end >= start + size:
                 return made.text in change.text
-            if last > start:
+            if change.end > start:
                 continue
         start += other.grown
     return True

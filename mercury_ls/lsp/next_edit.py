@@ -189,16 +189,12 @@ def workspace_edit(ls: Server, offer: Offer, uri: str) -> lsp.WorkspaceEdit:
         document_changes=[
             lsp.TextDocumentEdit(
                 lsp.OptionalVersionedTextDocumentIdentifier(file_uri, offer.version(file_uri)),
-                [_annotated(edit, file_uri) if annotates else edit for edit in edits],
+                [lsp.AnnotatedTextEdit(file_uri, edit.range, edit.new_text) if annotates else edit for edit in edits],
             )
             for file_uri, edits in changes.items()
         ],
         change_annotations={file_uri: _annotation(offer, file_uri, uri) for file_uri in changes} if annotates else None,
     )
-
-
-def _annotated(change: lsp.TextEdit, id: str) -> lsp.AnnotatedTextEdit:
-    return lsp.AnnotatedTextEdit(id, change.range, change.new_text)
 
 
 def _annotation(offer: Offer, uri: str, seen_from: str) -> lsp.ChangeAnnotation:

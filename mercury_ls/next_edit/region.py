@@ -197,21 +197,17 @@ def _hunk(snapshot: Snapshot, first: int, stop: int, came: Sequence[str], last: 
     end_of_line, number = line_break(snapshot.text), stop - first
     if number and number == len(came):
         lines = zip(range(first, stop), came, strict=True)
-        return [_moved(minimal(snapshot.line(at), line), snapshot.line_start(at)) for at, line in lines]
+        return [minimal(snapshot.line(at), line).moved(snapshot.line_start(at)) for at, line in lines]
     if number and came:
         start = snapshot.line_start(first)
         before = snapshot.text[start : snapshot.line_end(stop - 1)]
-        return [_moved(minimal(before, end_of_line.join(came)), start)]
+        return [minimal(before, end_of_line.join(came)).moved(start)]
     above = snapshot.line_end(first - 1) if first else 0
     if stop > last or (came and above == cursor > snapshot.line_start(max(first - 1, 0))):
         end = snapshot.line_end(stop - 1) if number else above
         return [TextEdit(above, end, "".join(end_of_line + line for line in came))]
     text = "".join(line + end_of_line for line in came)
     return [TextEdit(snapshot.line_start(first), snapshot.line_start(stop), text)]
-
-
-def _moved(edit: TextEdit, distance: int) -> TextEdit:
-    return replace(edit, start=edit.start + distance, end=edit.end + distance)
 
 
 def merged_candidates(

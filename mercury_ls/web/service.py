@@ -145,7 +145,7 @@ class Service:
                 offered, kind = typed, "inline"
         answer = self._offered(offered, wish.id, place, kind)
         start, end = region
-        edits = [replace(edit, start=edit.start - start, end=edit.end - start) for edit in answer.edits]
+        edits = [edit.moved(-start) for edit in answer.edits]
         return answer, applied(place.text.text[start:end], edits)
 
     async def warm(self, text: Text, wish: Wish, client: ApiClient) -> None:

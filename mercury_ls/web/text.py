@@ -98,13 +98,13 @@ def _changes(text: Text) -> Iterator[tuple[str, str, TextEdit, tuple[int, int]]]
             first = max(min(edit.line, MOST_LINES) - len(LINE.findall(edit.above)), 0)
             head = "\n" * first + edit.above
             before = head + edit.before + edit.below
-            change = _moved(difference(edit.before, edit.after), len(head))
+            change = difference(edit.before, edit.after).moved(len(head))
             changes.append((edit.path, before, change, (first, len(before))))
             continue
         start = _place_of(edit, current)
         if start is not None:
             current = current[:start] + edit.before + current[start + len(edit.after) :]
-            changes.append((edit.path, current, _moved(difference(edit.before, edit.after), start), (0, len(current))))
+            changes.append((edit.path, current, difference(edit.before, edit.after).moved(start), (0, len(current))))
     return reversed(changes)
 
 
@@ -120,7 +120,3 @@ def _place_of(edit: Edit, text: str) -> int | None:
         return None
     offset = text.index(edit.after)
     return offset if offset == 0 or text[offset - 1] == "\n" else None
-
-
-def _moved(edit: TextEdit, distance: int) -> TextEdit:
-    return TextEdit(edit.start + distance, edit.end + distance, edit.text)

@@ -23,7 +23,7 @@ from mercury_engine.api import Edit
 from mercury_ls.code import scopes, symbols, syntax
 from mercury_ls.code.differences import WORD, token_changes
 from mercury_ls.code.documents import Snapshot, cached
-from mercury_ls.code.edits import TextEdit, difference
+from mercury_ls.code.edits import difference
 from mercury_ls.code.index.definitions import Declaration
 from mercury_ls.code.index.judgement import SAME
 from mercury_ls.code.index.symbol import Symbol, symbol_at
@@ -293,11 +293,11 @@ def _undone(home: Snapshot, at: int, edits: Sequence[Edit]) -> Iterator[tuple[in
         lines = edit.after.count("\n")
         if edit.path != home.path or not first - max(lines, 1) < line <= last:
             continue
-        start, change = now.line_start(line), difference(edit.after, edit.before)
+        start = now.line_start(line)
         touches = [touch for touch in token_changes(edit.before, edit.after) if start + touch.new_start <= at]
         if not now.text.startswith(edit.after, start) or any(start + touch.new_end > at for touch in touches):
             return
-        now = now.changed(TextEdit(start + change.start, start + change.end, change.text))
+        now = now.changed(difference(edit.after, edit.before).moved(start))
         at += sum(touch.end - touch.start - touch.new_end + touch.new_start for touch in touches)
         undone.append((edit.line, lines - edit.before.count("\n")))
         listed = bracketed(now, at)
