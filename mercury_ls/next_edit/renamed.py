@@ -12,7 +12,7 @@ from msgspec import Struct
 from mercury_engine.api import Edit
 from mercury_ls.code.differences import texts_of, token_changes, tokens
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.lexemes import KEYWORDS
+from mercury_ls.code.lexemes import KEYWORDS, tokens_of
 from mercury_ls.code.modules import Project
 from mercury_ls.code.symbols import type_name
 from mercury_ls.next_edit.kinds.quotes import MessageChange
@@ -51,7 +51,7 @@ class Renames(Struct, frozen=True):
         before = snapshot.text[first:last]
         after = snapshot.text[first:start] + text + snapshot.text[end:last]
         for touch in token_changes(before, after):
-            went, came = (_words_of(piece) for piece in texts_of(before, after, touch))
+            went, came = map(tokens_of, texts_of(before, after, touch))
             replaced = {old for old, new in self.names if old in went and new in came}
             at = first + touch.start
             yield from (
@@ -135,7 +135,3 @@ def _may_use_names(text: str, names: frozenset[str]) -> bool:
         occupied.update(re.findall(r"\w+", whose[1]))
     statements = IMPORTING.findall(text) if occupied else ()
     return any(not occupied.isdisjoint(re.findall(r"\w+", statement)) for statement in statements)
-
-
-def _words_of(text: str) -> list[str]:
-    return [token.text for token in tokens(text)]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from mercury_ls.code import scopes, syntax
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS, openness
+from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS, openness, tokens_of
 from mercury_ls.code.modules import Project
 from mercury_ls.next_edit.examples import Example, PieceRule, is_rename
 from mercury_ls.next_edit.kinds.calls import argument_of, called, changed_at, is_called
@@ -167,7 +167,7 @@ def _tells(went: Sequence[str], neighbours: Sequence[str]) -> bool:
 @lru_cache(maxsize=64)
 def _patterns(rule: Replace) -> tuple[re.Pattern[str], ...]:
     """The old tokens; with a neighbour if they are punctuation or a keyword, with several if there are none."""
-    went = [token.text for token in tokens(rule.before)]
+    went = tokens_of(rule.before)
     if any(map(_is_distinctive, went)):
         return (re.compile(f"(?P<phrase>{sequence(went)})"),)
     for sizes in BESIDE if went else BETWEEN:

@@ -7,9 +7,9 @@ from tree_sitter import Node
 
 from mercury_engine.api import Edit
 from mercury_ls.code import scopes, syntax, traits
-from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.index.symbol import Symbol, symbol_at
+from mercury_ls.code.lexemes import tokens_of
 from mercury_ls.code.modules import Project, family
 from mercury_ls.code.parts import kind_of, part_of
 from mercury_ls.code.symbols import called_with_keyword, is_qualified, namespace_of
@@ -43,7 +43,7 @@ def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project, 
 
 def _gives(rule: Rename, edit: Edit) -> bool:
     """Whether the edit replaced the old name by the new one, leaving none."""
-    went, came = ({token.text for token in tokens(text)} for text in (edit.before, edit.after))
+    went, came = ({*tokens_of(text)} for text in (edit.before, edit.after))
     return rule.before in went - came and rule.after in came - went
 
 
