@@ -349,7 +349,7 @@ class Worker:
 
 def _by_urgency(queue: "list[DraftStream]") -> "list[DraftStream]":
     """Opinions hold up no completion of the same user."""
-    return sorted(reversed(queue), key=_is_opinion)
+    return sorted(queue[::-1], key=_is_opinion)
 
 
 def _order_in_a_crowd(stream: "DraftStream", time: float) -> tuple[int, float]:
