@@ -4,7 +4,7 @@ name leads with the feature."""
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -34,9 +34,9 @@ MOST_LEADING = 0.005
 SHARED_CLASS_NAMES = 10
 
 
-def bindings(tree: ast.AST) -> Iterator[tuple[str, int]]:
+def bindings(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
     """What is assigned, iterated over, a parameter or an alias of an import, with its line."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.alias(asname=str(name)):
                 yield name, node.lineno
@@ -59,20 +59,19 @@ def modules(package: str) -> list[Module]:
 
 def read(path: Path) -> Module:
     source, file = path.read_text("utf-8"), path.relative_to(ROOT)
-    tree = ast.parse(source)
-    nodes = [*ast.walk(tree)]
+    nodes = [*ast.walk(ast.parse(source))]
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     return Module(
-        tuple((name, f"{file}:{line} {name}") for name, line in bindings(tree)),
-        tuple(f"{file}:{line} {word}" for line, word in strangers(source, tree)),
+        tuple((name, f"{file}:{line} {name}") for name, line in bindings(nodes)),
+        tuple(f"{file}:{line} {word}" for line, word in strangers(source, nodes)),
         tuple((node.name, f"{file}:{node.lineno} {node.name}") for node in classes),
         tuple(f"{file}:{node.lineno} {node.name}" for node in functions if node.name.startswith("test_")),
     )
 
 
 def check(source: str, *names: str) -> None:
-    assert [name for name, _ in bindings(ast.parse(source))] == list(names)
+    assert [name for name, _ in bindings(ast.walk(ast.parse(source)))] == list(names)
 
 
 def test_bindings_of_every_form_are_counted():
@@ -93,19 +92,19 @@ def test_variables_are_named_after_what_they_hold(package, share):
     assert len(vague) <= share * len(names), "\n".join(vague)
 
 
-def documented(tree: ast.AST) -> Iterator[tuple[ast.Expr, int]]:
+def documented(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.Expr, int]]:
     """The docstrings of functions and classes, with the lines of what they document."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             match node.body[0]:
                 case ast.Expr(value=ast.Constant(value=str())) as docstring:
                     yield docstring, node.lineno
 
 
-def strangers(source: str, tree: ast.AST) -> list[tuple[int, str]]:
+def strangers(source: str, nodes: Iterable[ast.AST]) -> list[tuple[int, str]]:
     """Vague words in backticks, with the lines of what they describe, that no code beside them has: a name that has
     been changed since."""
-    docstrings = [*documented(tree)]
+    docstrings = [*documented(nodes)]
     lines = source.splitlines()
     for docstring, _ in docstrings:
         for number in range(docstring.lineno - 1, docstring.end_lineno or docstring.lineno):
@@ -120,7 +119,7 @@ def test_changed_names_are_strangers_to_their_docstrings():
         ('def a(b):\n    """Makes `left` of `b`."""\n    return b\n', [(1, "left")]),
         ('def a(left):\n    """Makes `left`."""\n', []),
     ):
-        assert strangers(source, ast.parse(source)) == places
+        assert strangers(source, ast.walk(ast.parse(source))) == places
 
 
 @pytest.mark.parametrize("package", [*PACKAGES, *AROUND])
