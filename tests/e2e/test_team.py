@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 import httpx2
@@ -31,6 +32,8 @@ AFTER = 25
 SECONDS = 90.0
 IN_VAIN = 0.5
 """Seconds. A stopped engine that is at work holds a request up; one that is idle holds up none."""
+PAUSE = 0.1
+"""Seconds between the requests of a client while engines start, which need the processor as well."""
 
 
 class Team:
@@ -107,14 +110,6 @@ def team(tmp_path_factory) -> Iterator[Team]:
         running.process.wait(SECONDS)
 
 
-async def until_engines(team: Team, before: set[int]) -> set[int]:
-    """The engines, once there are two that are none of these."""
-    async with asyncio.timeout(SECONDS):
-        while len(found := team.engines() - before) < 2:
-            await asyncio.sleep(0.2)
-    return found
-
-
 class Load:
     """Clients that ask one request after the other, each about a new text, until they have asked so many more."""
 
@@ -124,6 +119,15 @@ class Load:
         self.statuses: list[int] = []
         self.waiting: dict[int, float] = {}
         """When each client that waits for an answer asked."""
+        self.pause = 0.0
+
+    async def until_engines(self, before: set[int]) -> None:
+        """Until there are two that are none of these."""
+        self.pause = PAUSE
+        async with asyncio.timeout(SECONDS):
+            while len(self.team.engines() - before) < 2:
+                await asyncio.sleep(0.2)
+        self.pause = 0.0
 
     async def more(self, number: int) -> None:
         """Until so many more have been answered."""
@@ -133,17 +137,19 @@ class Load:
                 await asyncio.sleep(0.01)
 
     async def stopped(self, lost: set[int]) -> int:
-        """An engine that was stopped while it answered; one that turns out to have been idle goes on."""
+        """An engine that was stopped while it answered. Each is tried in turn: one that turns out to have been idle
+        goes on, and may be nobody's."""
         clock = asyncio.get_running_loop().time
         async with asyncio.timeout(SECONDS):
-            while True:
+            for engine in cycle(sorted(self.team.engines() - lost)):
                 await self.more(5)
-                engine, since = min(self.team.engines() - lost), clock()
+                since = clock()
                 os.kill(engine, signal.SIGSTOP)
                 await asyncio.sleep(IN_VAIN)
                 if any(asked < since for asked in self.waiting.values()):
                     return engine
                 os.kill(engine, signal.SIGCONT)
+        raise AssertionError("there is no engine")
 
     async def ask(self, number: int) -> None:
         asked_after = 0
@@ -157,12 +163,13 @@ class Load:
                 self.statuses.append(answer.status_code)
                 if answer.status_code == 200:
                     assert answer.json()["choices"][0]["text"] == "return width * height"
+                await asyncio.sleep(self.pause)
 
 
 async def test_engines_that_are_killed_in_turn_cost_no_request(team):
     """Both at work, and more until one had a request that Ray does not pass on by itself."""
     load, lost = Load(team), set()
-    await until_engines(team, lost)
+    await load.until_engines(lost)
     async with asyncio.TaskGroup() as group:
         for number in range(4):
             group.create_task(load.ask(number))
@@ -171,7 +178,7 @@ async def test_engines_that_are_killed_in_turn_cost_no_request(team):
             engine = await load.stopped(lost)
             os.kill(engine, signal.SIGKILL)
             lost.add(engine)
-            await until_engines(team, lost)
+            await load.until_engines(lost)
         load.left = AFTER
     assert len(load.statuses) >= 4 * AFTER
     assert set(load.statuses) == {200}
@@ -230,7 +237,7 @@ async def test_users_and_engines_are_replaced_without_a_failed_request(team):
         team.path.write_text(text.replace("users:\n", "users:\n" + joan))
         team.tokens |= kept
         os.kill(team.process.pid, signal.SIGHUP)
-        await until_engines(team, before)
+        await load.until_engines(before)
         load.left = AFTER
     assert set(load.statuses) == {200}
     async with team.client("joan") as client:
