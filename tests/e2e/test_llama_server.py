@@ -28,7 +28,7 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.models import save
 from tests import tiny_model
 from tests.e2e.environment import home, stop_engine
-from tests.e2e.llama_server import MODEL, LlamaServer, completions, write_model
+from tests.e2e.llama_server import MODEL, LlamaServer, completions, python, write_model
 from tests.e2e.raw import Raw
 from tests.engine.tiny import learnt_runtime
 
@@ -67,7 +67,8 @@ DOCUMENTS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A model of ours that knows a few lines by heart."""
+    """A model of ours that knows a few lines by heart, where a llama.cpp is here to serve it."""
+    python()
     made = tmp_path_factory.mktemp("model")
     save(learnt_runtime().model, made)
     (made / "tokenizer.json").write_bytes(tiny_model.TOKENIZER.read_bytes())
