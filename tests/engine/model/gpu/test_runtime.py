@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # numpy computes in the interpreter
 ]
 
-TINY = replace(WIDER, width=32, heads=2, kv_heads=1, feed_forward=40, vocabulary=400)
+TINY = replace(WIDER, layers=1, width=32, heads=2, kv_heads=1, feed_forward=40, vocabulary=400)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OURS, THEIRS = Backends(), Backends("torch", "torch")
 
@@ -107,7 +107,7 @@ def check(context, count, canvas=0, config=TINY, **options):
 @pytest.mark.parametrize("backends", [OURS, THEIRS, Backends("torch", "triton"), Backends("triton", "torch")])
 @pytest.mark.parametrize(("context", "count", "canvas"), [(0, 3, 0), (63, 1, 8)])
 def test_pass_is_what_reference_computes(context, count, canvas, backends):
-    check(context, count, canvas, backends=backends)
+    check(context, count, canvas, config=replace(TINY, layers=2), backends=backends)
 
 
 @pytest.mark.parametrize("backends", [OURS, THEIRS])
