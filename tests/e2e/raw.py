@@ -9,6 +9,8 @@ from typing import Any
 from bench.harness.wire import frame, received
 from tests.e2e.environment import COMMAND
 
+BETWEEN_QUESTIONS_SECONDS = 0.02
+
 
 class Raw:
     """One server process. Replies that nobody has asked for yet are kept."""
@@ -107,6 +109,7 @@ class Raw:
         async with asyncio.timeout(60):
             while state not in self.states:
                 await self.request("mercury/status", {})
+                await asyncio.sleep(BETWEEN_QUESTIONS_SECONDS)  # the engine starts by the same processor
         del self.states[: self.states.index(state)]
 
     def open(self, name: str, text: str) -> str:
