@@ -108,6 +108,16 @@ def test_deleting_what_stood_there_before_takes_one_forward():
 
 
 @pytest.mark.slow
+def test_watchers_see_every_slot_of_a_canvas_before_it_is_verified():
+    asked, answer = asked_by_heart()[0]
+    first, *_, last = engine(learnt_runtime()).fill(replace(asked, slots=True))
+    drafted = first.slots
+    assert sum(slot.settled for slot in drafted) == 1 < len(drafted)
+    assert "".join(slot.text for slot in drafted) == answer
+    assert all(slot.settled for slot in last.slots)
+
+
+@pytest.mark.slow
 def test_likely_answer_is_worth_showing_and_random_one_is_not():
     likely = final(engine(learnt_runtime()), gap(f"{LINES[0][:4]}$0\n"))
     random = final(engine(random_runtime()), gap(f"{LINES[0][:4]}$0\n"))

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Slot
 from mercury_engine.decode.frames import Frames, slots_of
-from tests.engine.tiny import asked_by_heart, engine, final, gap, learnt_runtime, random_runtime
+from tests.engine.tiny import engine, final, gap, random_runtime
 
 
 def check(spellings, expected, typed=b""):
@@ -57,13 +57,3 @@ def test_watching_changes_no_answer_and_the_settled_slots_are_the_answer(effort,
 def test_masks_stand_for_what_is_to_be_drafted_while_the_context_is_read():
     first = next(engine(random_runtime()).fill(gap("x = 1\n" * 90 + "y$0", slots=True)))
     assert [slot.text for slot in first.slots] == [""] * 15
-
-
-@pytest.mark.slow
-def test_watchers_see_every_slot_of_a_canvas_before_it_is_verified():
-    asked, answer = asked_by_heart()[0]
-    first, *_, last = engine(learnt_runtime()).fill(replace(asked, slots=True))
-    drafted = first.slots
-    assert sum(slot.settled for slot in drafted) == 1 < len(drafted)
-    assert "".join(slot.text for slot in drafted) == answer
-    assert all(slot.settled for slot in last.slots)
