@@ -6,7 +6,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Of what is installed, most files are never imported, and need no bytecode.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -33,16 +34,17 @@ help:
 	@echo "make bundle  build one file that installs on machines without a network, and try it"
 	@echo "make clean   remove the environment and caches"
 
+# The pip of Python 3.11 takes nearly three times as long as a new one to choose versions.
 $(BASE): pyproject.toml models/quicksilver/pyproject.toml
 	@echo "installing mercury-ls into $(VENV), apart from any other installation: this takes a minute or more"
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip
 	$(PIP) -e . -e ./models/quicksilver
 	@touch $(BASE)
 
-# Of what training and team servers need, most files are never imported, and need no bytecode.
 $(READY): $(BASE)
 	@echo "installing what $(EXTRA) needs into $(VENV)"
-	$(PIP) --no-compile 'mercury-ls[$(EXTRA)]'
+	$(PIP) 'mercury-ls[$(EXTRA)]'
 	@touch $(READY)
 
 demo: $(BASE)
