@@ -24,6 +24,8 @@ LENGTHS = (8192, 4096, 2048, 1024, 512, 256)
 AT_ONCE_SECONDS, IN_ALL_SECONDS = 0.4, 5.0
 """How long reading a prompt takes, unless it has to take longer: the one for which somebody waits who has come to
 another place, and the one that is read while nobody types. Fitted: see docs/log/2026-Q4.md."""
+ENOUGH = 1024
+"""Tokens of a prompt: more of them tell hardly more, and are read where that takes no time."""
 SLACK = 1.25
 """So much slower or faster reading changes nothing: another length would make each file be read again."""
 
@@ -58,6 +60,7 @@ class ReadingPace:
     def prompts(self, most: int) -> tuple[int, ...]:
         """The tokens that prompts may have, of `most` that the model reads: in all, then, if that is less, at once."""
         in_all, at_once = (min(most, length.at(self.per_second)) for length in (self._in_all, self._at_once))
+        in_all = max(at_once, min(in_all, ENOUGH))
         return (in_all, at_once) if at_once < in_all else (in_all,)
 
     def is_quick(self, unread: int) -> bool:

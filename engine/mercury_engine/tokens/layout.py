@@ -146,7 +146,7 @@ def shorter_budget(context: int, tokens: int) -> Budget:
 def freeze(tokenizer: Tokenizer, gap: Gap, budget: Budget) -> Frozen:
     """Encode what stays while the user types: path, related code, recent edits and the far suffix.
 
-    The far suffix starts where `<near>` ends, and may use the room that the lines before do not need.
+    The far suffix starts where `<near>` ends. It takes no room that the lines before leave: more of it brings nothing.
     """
     preamble = (
         *(BOS, language_id(gap.language), PATH),
@@ -155,10 +155,8 @@ def freeze(tokenizer: Tokenizer, gap: Gap, budget: Budget) -> Frozen:
         EDITS,
         *_edits(tokenizer, gap.edits, gap.path, budget),
     )
-    before, _, _, following = _around(gap)
-    spare = _room_before(budget, len(preamble)) - len(tokenizer.encode(before)) - budget.quantum
-    far = tokenizer.encode(following)[budget.near :]
-    suffix = tuple(far[: max(budget.suffix, spare)])
+    following = _around(gap)[-1]
+    suffix = tuple(tokenizer.encode(following)[budget.near :][: budget.suffix])
     remaining = [tokenizer.encode(snippet.text) for snippet in gap.snippets[preamble.count(SNIP) :]]
     unread, begins = _separated(reversed(remaining)), tokenizer.decode_bytes(suffix[:BEGINNING])
     return Frozen(gap.path, preamble, suffix, gap.after.count("\n"), begins, unread)

@@ -58,7 +58,7 @@ def test_prompt_and_chunks_are_as_long_as_this_machine_reads_in_time():
     check(20, prompts=(256,), chunk=32, idle=32)
     check(147, prompts=(512, 256), chunk=64, idle=32)
     check(330, prompts=(1024, 256), chunk=128, idle=64)
-    check(1400, prompts=(4096, 512), chunk=256, idle=256)
+    check(1400, prompts=(1024, 512), chunk=256, idle=256)
     check(50_000, prompts=(8192,), chunk=256, idle=256)
 
 
@@ -75,7 +75,7 @@ def test_forwards_that_take_long_in_any_case_read_in_larger_chunks():
 
 def test_pace_follows_the_prompts_that_are_read():
     pace, runtime = measured(700)
-    assert pace.prompts(100_000) == (2048, 256)
+    assert pace.prompts(100_000) == (1024, 256)
     runtime.per_second = 60
     for _ in range(LAST):
         read(pace, runtime, 200)
@@ -84,9 +84,9 @@ def test_pace_follows_the_prompts_that_are_read():
 
 
 def test_prompt_keeps_its_length_while_the_pace_changes_little():
-    pace, runtime = measured(420)
-    assert pace.prompts(100_000) == (2048, 256)
-    runtime.per_second = 340
+    pace, runtime = measured(210)
+    assert pace.prompts(100_000) == (1024, 256)
+    runtime.per_second = 170
     for _ in range(LAST):
         read(pace, runtime, 200)
-    assert pace.prompts(100_000) == (2048, 256)
+    assert pace.prompts(100_000) == (1024, 256)
