@@ -149,6 +149,20 @@ async def test_explicit_request_waits_for_a_starting_engine(starting, tmp_path):
     assert ([edit.text for edit in answer.edits], answer.silence) == ([" * height"], "")
 
 
+async def test_explicit_request_asks_an_engine_that_was_ready_before_the_search_ended(starting, tmp_path, monkeypatch):
+    uri = await edited(starting, tmp_path)
+    search = starting.next_edits._found
+
+    async def slow(request):
+        answer = await search(request)
+        await starting.engine.start()
+        return answer
+
+    monkeypatch.setattr(starting.next_edits, "_found", slow)
+    answer = await starting.next_edits.ask(uri, 22, invoked=True)
+    assert [edit.text for edit in answer.edits] == [" * height"]
+
+
 async def test_explicit_request_waits_longer_for_a_loading_engine(starting, tmp_path, monkeypatch):
     monkeypatch.setattr(next_edits, "STARTING_SECONDS", 0.0)
     uri = await edited(starting, tmp_path)

@@ -16,6 +16,8 @@ from mercury_training.rows.streams import with_answers
 from tests.training.small import TOKENIZER, edit_row, open_rows, source, write_corpus
 
 BUDGET = Budget()
+WIDE = replace(BUDGET, suffix=1024)
+"""With room for a whole document behind the cursor."""
 SHAPE = RowShape(512, 192)
 MODES = {SPECIALS.index(name) for name in ("<line>", "<block>", "<region>")}
 
@@ -76,7 +78,7 @@ def test_text_and_answers_together_are_the_document(kind, monkeypatch):
     monkeypatch.setattr(examples, "RECENT", 0)
     monkeypatch.setattr(examples, "STALE", 0)
     text = source(0, 6)
-    found = many(lambda draw: completion(TOKENIZER, place(text, int(draw.integers(len(text)))), BUDGET, draw))
+    found = many(lambda draw: completion(TOKENIZER, place(text, int(draw.integers(len(text)))), WIDE, draw))
     assert len(found) > 75
     for example in found:
         answers = [spelled(until_end(answer)[0]) for answer in example.answers]
