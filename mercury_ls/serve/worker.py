@@ -349,7 +349,8 @@ class Worker:
 
 def _by_urgency(queue: "list[DraftStream]") -> "list[DraftStream]":
     """Opinions hold up no completion of the same user."""
-    return sorted(queue[::-1], key=_is_opinion)
+    newest_first = queue[::-1]
+    return sorted(newest_first, key=_is_opinion)
 
 
 def _order_in_a_crowd(stream: "DraftStream", time: float) -> tuple[int, float]:
