@@ -441,8 +441,25 @@ MARKDOWN = Language(
 )
 
 LANGUAGES: tuple[Language, ...] = (
-    *(PYTHON, JAVASCRIPT, TYPESCRIPT, TSX, RUST, GO, C, CPP, JAVA, KOTLIN, CSHARP),
-    *(RUBY, PHP, BASH, LUA, JSON, HTML, CSS, MARKDOWN),
+    PYTHON,
+    JAVASCRIPT,
+    TYPESCRIPT,
+    TSX,
+    RUST,
+    GO,
+    C,
+    CPP,
+    JAVA,
+    KOTLIN,
+    CSHARP,
+    RUBY,
+    PHP,
+    BASH,
+    LUA,
+    JSON,
+    HTML,
+    CSS,
+    MARKDOWN,
 )
 
 

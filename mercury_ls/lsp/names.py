@@ -11,12 +11,27 @@ from mercury_ls.names.known import NameList, NamesRequest
 PATIENCE_MS = 2000
 """Nobody waits for it: what comes late serves the next key there. Who has not answered by then hangs."""
 
-NAMELESS = {
-    *(Kind.Text, Kind.Keyword, Kind.Snippet, Kind.Operator, Kind.Unit),
-    *(Kind.Color, Kind.File, Kind.Folder, Kind.Reference),
-}
-KINDS = frozenset(Kind) - NAMELESS
-"""What is a name. Some servers do not say."""
+KINDS = frozenset(
+    {
+        Kind.Class,
+        Kind.Constant,
+        Kind.Constructor,
+        Kind.Enum,
+        Kind.EnumMember,
+        Kind.Event,
+        Kind.Field,
+        Kind.Function,
+        Kind.Interface,
+        Kind.Method,
+        Kind.Module,
+        Kind.Property,
+        Kind.Struct,
+        Kind.TypeParameter,
+        Kind.Value,
+        Kind.Variable,
+    }
+)
+"""What is a name; no texts, keywords and snippets. Some servers do not say."""
 UNSAID = 0
 
 MOST_ITEMS = 8192

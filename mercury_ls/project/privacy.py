@@ -1,7 +1,6 @@
 """Privacy: which files are never read."""
 
 import os
-import re
 import time
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
@@ -17,27 +16,94 @@ from mercury_ls.project.repository import exclude_file, git_directory, personal_
 from mercury_ls.settings.schema import PrivacySettings
 from mercury_ls.wording import quoted
 
-SECRET_FILES = tuple(
-    re.findall(
-        r"\S+",
-        """
-    .env* *.env !.env.example !.env.sample !.env.template !.env.dist !example.env !sample.env
-    *.pem *.key *.p8 *.p12 *.pfx *.pkcs12 *.ppk *.jks *.keystore *.kdbx
-    *.ovpn *.asc id_rsa* id_dsa* id_ecdsa* id_ed25519*
-    credentials credentials.* *[-_]credentials *credentials*.json *credentials*.toml *credentials*.y*ml
-    *credentials*.ini *credentials*.csv .credentials* .git-credentials
-    client_secret*.json secret.* secrets.* .secret* *service[-_]account*.json serviceaccount*.json
-    *firebase-adminsdk*.json
-    local.settings.json appsettings.*.json key.properties keystore.properties passwords.txt token.json auth.json
-    !**/locales/**/auth.json
-    **/secrets/**/*.json **/secrets/**/*.y*ml **/secrets/**/*.toml **/secrets/**/*.ini **/secrets/**/*.conf
-    **/secrets/**/*.properties **/secrets/**/*.xml **/secrets/**/*.csv **/secrets/**/*.txt
-    .netrc _netrc .npmrc .yarnrc* .pypirc .pgpass .my.cnf .s3cfg .boto
-    .htpasswd *htpasswd .dockercfg .dockerconfigjson **/.docker/config.json **/.kube/config kubeconfig
-    *.kubeconfig **/gh/hosts.yml rclone.conf pip.conf pip.ini .vault[-_]* *vault[-_]pass*
-    *.tfvars *.tfvars.json *.tfstate* .terraformrc terraform.rc .*_history
-    """,
-    )
+SECRET_FILES = (
+    ".env*",
+    "*.env",
+    "!.env.example",
+    "!.env.sample",
+    "!.env.template",
+    "!.env.dist",
+    "!example.env",
+    "!sample.env",
+    "*.pem",
+    "*.key",
+    "*.p8",
+    "*.p12",
+    "*.pfx",
+    "*.pkcs12",
+    "*.ppk",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
+    "*.ovpn",
+    "*.asc",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "credentials",
+    "credentials.*",
+    "*[-_]credentials",
+    "*credentials*.json",
+    "*credentials*.toml",
+    "*credentials*.y*ml",
+    "*credentials*.ini",
+    "*credentials*.csv",
+    ".credentials*",
+    ".git-credentials",
+    "client_secret*.json",
+    "secret.*",
+    "secrets.*",
+    ".secret*",
+    "*service[-_]account*.json",
+    "serviceaccount*.json",
+    "*firebase-adminsdk*.json",
+    "local.settings.json",
+    "appsettings.*.json",
+    "key.properties",
+    "keystore.properties",
+    "passwords.txt",
+    "token.json",
+    "auth.json",
+    "!**/locales/**/auth.json",
+    "**/secrets/**/*.json",
+    "**/secrets/**/*.y*ml",
+    "**/secrets/**/*.toml",
+    "**/secrets/**/*.ini",
+    "**/secrets/**/*.conf",
+    "**/secrets/**/*.properties",
+    "**/secrets/**/*.xml",
+    "**/secrets/**/*.csv",
+    "**/secrets/**/*.txt",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".yarnrc*",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".s3cfg",
+    ".boto",
+    ".htpasswd",
+    "*htpasswd",
+    ".dockercfg",
+    ".dockerconfigjson",
+    "**/.docker/config.json",
+    "**/.kube/config",
+    "kubeconfig",
+    "*.kubeconfig",
+    "**/gh/hosts.yml",
+    "rclone.conf",
+    "pip.conf",
+    "pip.ini",
+    ".vault[-_]*",
+    "*vault[-_]pass*",
+    "*.tfvars",
+    "*.tfvars.json",
+    "*.tfstate*",
+    ".terraformrc",
+    "terraform.rc",
+    ".*_history",
 )
 """Code *about* credentials (`CredentialsService.ts`, `secrets/manager.py`) stays readable, but `credentials.py` does
 not."""
