@@ -67,7 +67,7 @@ def judged(
     candidates: Sequence[Candidate], bundles: Sequence[Bundle], likelihoods: Sequence[Likelihood | None]
 ) -> list[Candidate]:
     """The candidates with the chances that they have by the model's opinion. What it says of a proposal also tells of
-    the other candidates of its rules; without those of which it says nothing."""
+    the other candidates of its rules. Candidates of which it says nothing are left out."""
     chances: dict[CandidatePlace, float] = {}
     shifts: dict[Rule | None, list[float]] = {}
     for bundle, likelihood in zip(bundles, likelihoods, strict=True):

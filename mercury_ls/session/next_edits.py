@@ -170,15 +170,15 @@ class NextEdits:
             return Answer(silence=reason, final=True)
         mark, language = files.history.mark, files.documents[uri].language
         self._answered_at = mark
-        is_lacking = self._is_starting
+        lacked_engine = self._is_starting
         answer, note = await self._found(request)
-        if request.invoked and is_lacking and not (answer.offer and answer.offer.p_accept >= SURE_ENOUGH):
+        if request.invoked and lacked_engine and not (answer.offer and answer.offer.p_accept >= SURE_ENOUGH):
             await self._started()
             if reason := self._questions.unavailable(request.uri, request.invoked):  # it may have been closed
                 return Answer(silence=reason, final=True)
-            is_lacking = self._is_starting
+            lacked_engine = self._is_starting
             answer, note = await self._found(request)
-        self._lacked_engine = is_lacking
+        self._lacked_engine = lacked_engine
         if answer.unshown:
             self._follow(answer.unshown)
         if answer.offer and answer.offer.kind != "region":

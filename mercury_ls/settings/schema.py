@@ -163,9 +163,9 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         int,
         Meta(
             description="Total number of tokens given to the model; 0 for 2048, up to 8192 for a server that reads "
-            "them quickly. A model on this machine reads 1024 of them, fewer if these take it more than five seconds, "
-            "more if these take it less than 0.4. At a new place it answers from what it reads in 0.4 seconds, from "
-            "256 tokens at least, and reads the rest while nobody types.",
+            "them quickly. A model on this machine reads up to 1024 of them: fewer if that would take more than five "
+            "seconds, more if it can read more within 0.4. At a new place it answers from what it reads in 0.4 "
+            "seconds, from 256 tokens at least, and reads the rest while nobody types.",
             ge=0,
             le=131_072,
         ),

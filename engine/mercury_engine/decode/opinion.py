@@ -48,7 +48,7 @@ class Opinion(Struct, eq=False):
         return cls(np.array(read + judged, np.int32), len(read) - 1)
 
     def form(self, session: EngineSession, pace: ReadingPace, report: Report) -> Passes[None]:
-        """Read what comes before, then the proposal in one forward, and pause: this one may be enough."""
+        """Read what comes before, then the proposal in one forward; then pause, for the caller may need no other."""
         before, chunk = self.ids[: self.anchor + 1], pace.chunk()
         leave = max(chunk - (len(self.ids) - len(before)), 1)
         while (yield from pace.read(session, before, report, leave=leave, chunk=chunk)):

@@ -25,7 +25,7 @@ AT_ONCE_SECONDS, IN_ALL_SECONDS = 0.4, 5.0
 """How long reading a prompt takes, unless it has to take longer: the one for which somebody waits who has come to
 another place, and the one that is read while nobody types. Fitted: see docs/log/2026-Q4.md."""
 ENOUGH = 1024
-"""Tokens of a prompt: more of them tell hardly more, and are read where that takes no time."""
+"""Tokens of a prompt: a longer one hardly improves completions, and is read only where that takes no time."""
 SLACK = 1.25
 """So much slower or faster reading changes nothing: another length would make each file be read again."""
 

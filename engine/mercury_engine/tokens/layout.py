@@ -146,7 +146,8 @@ def shorter_budget(context: int, tokens: int) -> Budget:
 def freeze(tokenizer: Tokenizer, gap: Gap, budget: Budget) -> Frozen:
     """Encode what stays while the user types: path, related code, recent edits and the far suffix.
 
-    The far suffix starts where `<near>` ends. It takes no room that the lines before leave: more of it brings nothing.
+    The far suffix starts where `<near>` ends. It never takes more than its share, since more of it does not improve
+    completions.
     """
     preamble = (
         *(BOS, language_id(gap.language), PATH),
