@@ -1,12 +1,13 @@
 """Next edits in commits that nobody trained on: what is right, wrong and silent, and how long it takes.
 
-    python -m bench.edits COMMITS.jsonl [--engine none|shipped|FOLDER] … [--every K] [--from N] [--limit N] [--rows OUT]
+    python -m bench.edits COMMITS.jsonl [--engine none|shipped|FOLDER] … [--by-hand] [--every K] [--from N] [--limit N]
 
 COMMITS is what `python -m mercury_training.edits.commits` wrote. Of each commit some hunks are done, in a plausible
 order; the others are due, wherever they are in its files, which are all open. Now and then all are done: then nothing
 is due. An answer is right when its edits are some of those that are due, and nothing else. Several engines answer the
-same rows, and `none` is the rules alone. `--rows` writes what a model made of every place that it was asked about, to
-fit its bar to.
+same rows, and `none` is the rules alone. `--by-hand`: the user has gone to the first line that is due and asks there
+what follows, or, where nothing is due, at the likeliest line of all; `--rows OUT` writes what a model makes of the
+cursor's line, to fit its bar to.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import itertools
 import json
 import random
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,18 +28,20 @@ from bench.harness.measures import machine
 from bench.next_edit.cases import candidates_after
 from bench.next_edit.cases import verdict as case_verdict
 from bench.next_edit.measure import Local, engine_of, is_exact, last_of, question_at
+from mercury_engine.prompts.lines import lines_of
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied, difference
 from mercury_ls.code.history import History
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.target import Silence
-from mercury_ls.next_edit import due
+from mercury_ls.next_edit import cursor_line
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_training import jsonl
 from mercury_training.corpus.history import CommitHunk, in_plausible_order, place_after
 from mercury_training.edits.commits import Commit
 from mercury_training.edits.rows import joined
+from mercury_training.edits.spots import REMEMBERED, PastEdit, indexed, spots
 from mercury_training.evaluate.metrics import wilson
 
 PAUSE = 60.0
@@ -53,6 +56,7 @@ class Moment(Struct, frozen=True):
     offset: int
     history: History
     due: Mapping[str, tuple[TextEdit, ...]]
+    invoked: bool = False
 
     @property
     def is_due(self) -> bool:
@@ -103,11 +107,36 @@ def _text_edit(text: str, first: int, hunk: CommitHunk) -> TextEdit:
     return TextEdit(start, start + sum(map(len, lines[first : first + len(hunk.old)])), "".join(hunk.new))
 
 
+def by_hand(moment: Moment) -> Moment:
+    """The user asks by hand at the first line that is due, else at the likeliest of all."""
+    path, offset = next(((path, edits[0].start) for path, edits in moment.due.items() if edits), None) or _likeliest(
+        moment
+    )
+    text = moment.files[path].line(moment.files[path].line_of(offset))
+    return replace(moment, path=path, offset=offset + len(text) - len(text.lstrip()), invoked=True)
+
+
+def _likeliest(moment: Moment) -> tuple[str, int]:
+    past = [
+        PastEdit(edit.path, edit.line, tuple(lines_of(edit.before)), tuple(lines_of(edit.after)))
+        for edit in moment.history.edits(REMEMBERED)
+    ]
+    spot = spots(past, indexed({path: lines_of(file.text) for path, file in moment.files.items()}), 1)[0]
+    return spot.path, moment.files[spot.path].line_start(spot.line)
+
+
 def question_of(moment: Moment, engine: Local | None) -> NextQuestion:
     info = engine.engine.info() if engine else None
     question = question_at(moment.files[moment.path], moment.offset, moment.history, info)
     neighbours = tuple(file for path, file in moment.files.items() if path != moment.path)
-    return replace(question, neighbours=neighbours, places=info.places if info else 0, is_typing=False)
+    rewrites_lines = info is not None and info.rewrites_lines
+    return replace(
+        question,
+        neighbours=neighbours,
+        rewrites_lines=rewrites_lines,
+        is_typing=False,
+        invoked=moment.invoked,
+    )
 
 
 async def verdict(moment: Moment, engine: Local | None) -> Verdict:
@@ -135,38 +164,25 @@ def _edits_in(answer: Answer, file: Snapshot) -> list[TextEdit]:
     return [edit for edit in answer.edits if edit.uri == file.uri]
 
 
-def _place_rows(number: int, moment: Moment, engine: Local) -> Iterator[dict[str, Any]]:
+def _line_row(number: int, moment: Moment, engine: Local) -> dict[str, Any]:
     question = question_of(moment, engine)
     found = candidates_after(question.situation)
-    candidates = [] if isinstance(found, Silence) else found
-    places = _drained(due.places(question, candidates))
-    if not places:
-        return
-    *_, last = engine.engine.rewrite(due.regions(question, places))
-    for rank, (place, text) in enumerate(zip(places, last.regions, strict=True)):
-        rewrite = due.rewrite_of(question, place, text, candidates)
-        written = () if isinstance(rewrite, Silence) else rewrite.edits
-        edits = [TextEdit(edit.start, edit.end, edit.text or "", edit.uri) for edit in written]
-        expected = moment.due[place.snapshot.path]
-        touched = any(edit.start <= place.end + 1 and edit.end >= place.start for edit in expected)
-        yield {
-            "moment": number,
-            "rank": rank,
-            "due": touched,
-            "any_due": moment.is_due,
-            "kept": text.p_keep,
-            "p": text.confidence,
-            "edits": len(edits),
-            "right": bool(edits) and is_exact(place.snapshot.text, edits, expected),
-        }
-
-
-def _drained(work: Generator[None, None, list[due.DuePlace]]) -> list[due.DuePlace]:
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
+    asked_line = cursor_line.at_cursor(question)
+    *_, last = engine.engine.rewrite(cursor_line.regions(question, asked_line))
+    text = last.regions[0]
+    rewrite = cursor_line.rewrite_of(question, asked_line, text, [] if isinstance(found, Silence) else found)
+    written = () if isinstance(rewrite, Silence) else rewrite.edits
+    edits = [TextEdit(edit.start, edit.end, edit.text or "", edit.uri) for edit in written]
+    expected = moment.due[moment.path]
+    return {
+        "moment": number,
+        "due": moment.is_due,
+        "kept": text.p_keep,
+        "p": text.confidence,
+        "edits": len(edits),
+        "right": bool(edits) and is_exact(asked_line.snapshot.text, edits, expected),
+        "partly": bool(edits) and all(case_verdict(asked_line.snapshot, edit, expected)[0] for edit in edits),
+    }
 
 
 def figures(verdicts: Sequence[Verdict]) -> dict[str, float]:
@@ -196,11 +212,14 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take each K-th commit only")
     parser.add_argument("--from", dest="first", type=int, default=0, help="from this commit on")
     parser.add_argument("--limit", type=int, help="at most so many rows")
-    parser.add_argument("--rows", type=Path, metavar="OUT", help="write what the model makes of each place")
+    parser.add_argument("--rows", type=Path, metavar="OUT", help="write what the model makes of each line")
+    parser.add_argument("--by-hand", action="store_true", help="ask by hand where the next edit is due")
     options = parser.parse_args()
     commits = jsonl.JsonTable(options.commits, Commit)
     numbers = range(options.first, len(commits), options.every)
     rows = [*itertools.islice(moments(commits[number] for number in numbers), options.limit)]
+    if options.by_hand:
+        rows = [by_hand(moment) for moment in rows]
     for name in options.engine or ["none"]:
         engine = engine_of(name)
         if options.rows and engine:
@@ -216,8 +235,7 @@ def main() -> None:
 def _write_rows(rows: Iterable[Moment], engine: Local, out: Path) -> None:
     with out.open("w", encoding="utf-8") as file:
         for number, moment in enumerate(rows):
-            for row in _place_rows(number, moment, engine):
-                file.write(json.dumps(row) + "\n")
+            file.write(json.dumps(_line_row(number, moment, engine)) + "\n")
             file.flush()
 
 

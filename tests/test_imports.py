@@ -48,7 +48,6 @@ BOUNDARY = {
     "prompts",
     "redaction",
     "record",
-    "spots",
 }
 ORDER = {
     "mercury_ls": (
@@ -67,7 +66,6 @@ ORDER = {
             "record",
             "model_folders",
             "mentions",
-            "spots",
             "fake_chat",
             "fake",
             "prompts",

@@ -34,7 +34,7 @@ from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.opinion import Opinion, read_history
 from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.reading import ReadingPace
-from mercury_engine.decode.revising import PLACES, Revising
+from mercury_engine.decode.revising import Revising
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, search
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.decode.work import logged
@@ -153,8 +153,6 @@ class MercuryEngine(Engine):
     def _warmed(self, question: Gap | Regions) -> Generator[None]:
         if isinstance(question, Gap):
             yield from self._read_ahead(question)
-        elif self._decoder.runtime.edits:
-            yield from self._read_past(question)
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
             self._decoder.pace.costs = costs
@@ -165,17 +163,6 @@ class MercuryEngine(Engine):
         for row in self._layouts.rows_ahead(gap):
             session = self._sessions.open(gap.session, row.ids)
             yield from run_unbatched(self._decoder.runtime, self._prefill(session, row))
-
-    def _read_past(self, regions: Regions) -> Generator[None]:
-        past = Revising.of(self._decoder.tokenizer, self._presentation.calibration, regions).past
-        session = self._sessions.open(f"{regions.session}, edits", past, edits=True)
-
-        def read() -> Passes[None]:
-            while (yield from self._decoder.pace.read_ahead(session, past, self.report)):
-                self._sessions.trim()
-                yield
-
-        yield from run_unbatched(self._decoder.runtime, read())
 
     def info(self) -> EngineInfo:
         runtime = self._decoder.runtime
@@ -192,7 +179,7 @@ class MercuryEngine(Engine):
             grows=True,
             starts=True,
             rewrites=runtime.edits,
-            places=PLACES if runtime.edits else 0,
+            rewrites_lines=runtime.edits,
             reads_per_second=round(self._decoder.pace.per_second, 1),
             first_line_ms=self._first_line_ms,
             awaited_tokens=self._decoder.pace.prompts(runtime.config.context)[-1],

@@ -62,8 +62,8 @@ class Filling(Protocol):
 
 class Question(Struct, frozen=True, kw_only=True):
     """Everything that a suggestion depends on. It goes to the `target`, which is nothing but the cursor until `where`
-    has chosen. The engine `fills` gaps, `rewrites` regions, so many small `places` at once, or `judges` proposals in
-    time, `strong` says that it is asked for several lines wherever they fit, `slow` that it is asked by hand alone,
+    has chosen. The engine `fills` gaps, `rewrites` regions, by hand alone if it `rewrites_lines`, or `judges` proposals
+    in time, `strong` says that it is asked for several lines wherever they fit, `slow` that it is asked by hand alone,
     `grows` that its drafts only ever get longer, `starts` that these may be shown as they are; `slots` is for those who
     watch the draft, `judge` says how likely answers are to be kept, `missed` that the user just typed something else
     than the last one, `most_tokens` how long a suggestion may become, `alternatives` how many answers it may have. If
@@ -89,7 +89,7 @@ class Question(Struct, frozen=True, kw_only=True):
     members: tuple[Members, ...] = ()
     fills: bool = True
     rewrites: bool = False
-    places: int = 0
+    rewrites_lines: bool = False
     judges: bool = False
     strong: bool = False
     slow: bool = False

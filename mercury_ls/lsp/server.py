@@ -348,7 +348,7 @@ def status_fields(status: Status) -> dict[str, Any]:
         "model": one_line(info.model) if info else "",
         "device": info.device if info else "",
         "remarks": [*map(one_line, remarks(info))] if info else [],
-        "eager": bool(info and info.rewrites and not info.places and not info.metered),
+        "eager": bool(info and info.rewrites and not info.rewrites_lines and not info.metered),
     }
 
 

@@ -27,7 +27,7 @@ from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.offers import PLACE, Answer, Offer
 from mercury_ls.completion.target import Silence
 from mercury_ls.link.client import EngineUnavailable
-from mercury_ls.next_edit import broken, opinion, ranking, region
+from mercury_ls.next_edit import broken, cursor_line, opinion, ranking, region
 from mercury_ls.next_edit.candidates import ABOUT, Candidate, distinct, renames
 from mercury_ls.next_edit.kinds import kind_of
 from mercury_ls.next_edit.kinds.rename.rule import Rename
@@ -37,7 +37,6 @@ from mercury_ls.next_edit.places import Left
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
 from mercury_ls.next_edit.undone import undone
-from mercury_ls.wording import counted
 
 log = logging.getLogger(__name__)
 
@@ -158,62 +157,28 @@ def _signatures(question: NextQuestion) -> Iterator[tuple[Signature, Snapshot]]:
 
 
 def _asking(question: NextQuestion) -> Callable[..., AsyncGenerator[Answer]]:
-    if question.places:
-        return _judged_then_written_by
+    if question.rewrites_lines:
+        return _line_rewritten_by if question.invoked else _judged_by
     return _window_rewritten_by if question.rewrites else _judged_by
 
 
-async def _judged_then_written_by(
+async def _line_rewritten_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
 ) -> AsyncGenerator[Answer]:
-    """The answer with what a model says of the rules' edits, and, if none is likely enough, with what it writes at the
-    places where something may be due."""
-    async with aclosing(_judged_by(question, candidates, answer, engine)) as judged:
-        async for answer in judged:
-            yield answer
-    if answer.offer is None:
-        async with aclosing(_places_written_by(question, candidates, answer, engine)) as better_answers:
-            async for better in better_answers:
-                yield better
-
-
-async def _places_written_by(
-    question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
-) -> AsyncGenerator[Answer]:
-    from mercury_ls.next_edit import due  # with numpy, which a server starts without
-
-    due_places = await question.cost.in_turns(due.places(question, candidates), [])
-    if not due_places:
+    """The answer with what a model makes of the cursor's line, unless rules know what follows."""
+    if answer.offer is not None or not question.history.mark:
         return
-    regions = Deadline(question.deadline_ms).limited(due.regions(question, due_places))
+    asked_line = cursor_line.at_cursor(question)
+    regions = Deadline(question.deadline_ms).limited(cursor_line.regions(question, asked_line))
     try:
         async with aclosing(engine.rewrite(regions)) as drafts:
             async for draft in drafts:
                 if draft.final:
-                    pairs = zip(due_places, draft.regions, strict=True)
-                    rewrites = [due.rewrite_of(question, place, text, candidates) for place, text in pairs]
-                    answer = await _likeliest(question, rewrites, answer)
+                    rewrite = cursor_line.rewrite_of(question, asked_line, draft.regions[0], candidates)
+                    answer = await _with_written(question, (), rewrite, answer)
                 yield replace(answer, step=draft.step)
     except (EngineUnavailable, EngineError) as error:
         log.info("the engine wrote no next edit: %s", error)
-
-
-async def _likeliest(
-    question: NextQuestion, rewrites: Sequence[region.RegionRewrite | Silence], by_rule: Answer
-) -> Answer:
-    """The answer with the likeliest of what was written that may be shown."""
-    edits = [rewrite for rewrite in rewrites if isinstance(rewrite, region.RegionRewrite)]
-    for rewrite in sorted(edits, key=lambda rewrite: -rewrite.edits[0].p_edit):
-        answer = await _with_written(question, (), rewrite, by_rule)
-        if answer.offer:
-            return answer
-    best = max(edits, key=lambda rewrite: rewrite.edits[0].p_edit, default=None)
-    if best is None:
-        return by_rule
-    place = counted(len(rewrites), "place")
-    chance = best.edits[0].p_edit
-    silence = f"{by_rule.silence}; the model was asked about {place}, and finds the likeliest edit {chance:.0%} likely"
-    return replace(_with_evidence(question, by_rule, best), silence=silence)
 
 
 async def _window_rewritten_by(

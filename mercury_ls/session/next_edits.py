@@ -141,7 +141,7 @@ class NextEdits:
         """How long to wait before anything is asked. The record of a next-edit model decides how often it is asked; one
         that only says what rules do not know is asked after them."""
         info = self._questions.engine.status.info
-        rewrites = self._is_ready and info is not None and info.rewrites and not info.places
+        rewrites = self._is_ready and info is not None and info.rewrites and not info.rewrites_lines
         return self._questions.rewrite_pause_ms / 1000 if rewrites else SETTLING_SECONDS
 
     async def _started(self) -> None:

@@ -125,7 +125,7 @@ class Questions:
             recent_edits=settings.context.recent_edits,
             fills=info is None or info.fills,
             rewrites=info is not None and info.rewrites,
-            places=info.places if info else 0,
+            rewrites_lines=info is not None and info.rewrites_lines,
             judges=info is not None and judges_in_time(info),
             strong=info is not None and info.strong,
             slow=info is not None and not (info.follows_typing or settings.engine.deadline_ms),

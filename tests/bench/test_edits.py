@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bench.edits import Moment, Verdict, figures, moments, verdict
+from bench.edits import Moment, Verdict, by_hand, figures, moments, verdict
 from mercury_ls.code.edits import applied
 from tests.training.edits.test_rows import commit
 
@@ -33,6 +33,14 @@ def test_rename_that_the_commit_makes_is_right():
 
 def test_nothing_to_learn_is_silence():
     check(BEFORE, BEFORE.replace("w * h", "w * h * 2").replace("2, 3", "8, 9").replace("4, 5", "6, 7"), due=True)
+
+
+def test_who_asks_by_hand_has_gone_to_the_first_line_that_is_due():
+    now = moment(BEFORE, BEFORE.replace("w * h", "w * h * 2").replace("2, 3", "8, 9").replace("4, 5", "6, 7"))
+    (first, *_), asked = now.due["a.py"], by_hand(now)
+    blanks = asked.files["a.py"].text[first.start : asked.offset]
+    assert asked.invoked
+    assert blanks == " " * len(blanks)
 
 
 def test_figures_count_what_is_wrong_against_what_is_right():

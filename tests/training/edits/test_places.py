@@ -2,8 +2,7 @@
 
 import random
 
-from mercury_engine import spots
-from mercury_training.edits import places
+from mercury_training.edits import places, spots
 from mercury_training.edits.places import fit, questions, rank
 from tests.training.edits.test_rows import AFTER, BEFORE, commit
 

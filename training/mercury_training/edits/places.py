@@ -2,7 +2,7 @@
 
 FILE is what `mercury_training.edits.commits` wrote. Each hunk of a commit but the first is a question, with the earlier
 ones as the past and all files of the commit to look in; it is found if a spot lies within two lines of it. `--fit` also
-fits the weights of `mercury_engine.spots` to another such file, and prints them.
+fits the weights of `mercury_training.edits.spots` to another such file, and prints them.
 """
 
 import argparse
@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine import spots
-from mercury_engine.spots import SIGNS, PastEdit, indexed
 from mercury_training import jsonl
 from mercury_training.corpus.history import in_plausible_order, place_after
+from mercury_training.edits import spots
 from mercury_training.edits.commits import Commit
 from mercury_training.edits.rows import joined
+from mercury_training.edits.spots import SIGNS, PastEdit, indexed
 from mercury_training.errors import reported
 
 COMMAND = "mercury_training.edits.places"

@@ -2,7 +2,7 @@
 
 import itertools
 
-from mercury_engine.spots import SIGNS, WEIGHTS, PastEdit, indexed, spots
+from mercury_training.edits.spots import SIGNS, WEIGHTS, PastEdit, indexed, spots
 
 FILE = [f"value_{number} = {number}\n" for number in range(60)]
 RENAMED = PastEdit("a.py", 10, ("total = count(items)\n",), ("total = size(items)\n",))
