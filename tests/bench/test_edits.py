@@ -35,7 +35,7 @@ def test_nothing_to_learn_is_silence():
     check(BEFORE, BEFORE.replace("w * h", "w * h * 2").replace("2, 3", "8, 9").replace("4, 5", "6, 7"), due=True)
 
 
-def test_who_asks_by_hand_has_gone_to_the_first_line_that_is_due():
+def test_asking_by_hand_is_at_the_first_line_that_is_due():
     now = moment(BEFORE, BEFORE.replace("w * h", "w * h * 2").replace("2, 3", "8, 9").replace("4, 5", "6, 7"))
     (first, *_), asked = now.due["a.py"], by_hand(now)
     blanks = asked.files["a.py"].text[first.start : asked.offset]

@@ -84,13 +84,13 @@ def test_line_is_asked_about_between_those_around_it():
     assert region.below == ""
 
 
-def test_only_who_asks_by_hand_asks_the_model():
+def test_model_is_asked_by_hand_alone():
     editor = Editor()
     assert not answer_of(question(invoked=False), editor).edits
     assert editor.asked == []
 
 
-def test_without_an_edit_the_model_is_not_asked():
+def test_model_is_not_asked_without_an_edit():
     editor = Editor()
     assert not answer_of(question(DRAWN.replace("⟦→strict⟧", "strict")), editor).edits
     assert editor.asked == []
@@ -120,7 +120,7 @@ def test_model_that_changes_nothing_says_so():
     assert answer.silence.endswith("the model changes nothing here")
 
 
-def test_what_rules_know_comes_first():
+def test_rules_come_first():
     editor = Editor()
     assert answer_of(question("def ⟦load→read⟧(path):\n    return path\n\n\nload(1)\n$0"), editor).edits
     assert editor.asked == []
