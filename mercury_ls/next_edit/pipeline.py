@@ -62,6 +62,11 @@ class Suggesting(Protocol):
 
 async def next_edits(question: NextQuestion, engine: Suggesting | None) -> AsyncGenerator[Answer]:
     """What follows by rule at once, then again with each draft of the model."""
+    if question.rests:
+        async with aclosing(_at_rest(question, engine)) as model_answers:
+            async for answer in model_answers:
+                yield answer
+        return
     found = await question.cost.in_turns(searching(question.situation), Silence(TOO_LONG))
     reason = _unlearnable(question) or (found.reason if isinstance(found, Silence) else NOTHING_FOLLOWS)
     if isinstance(found, Silence) and (engine is None or not question.is_for_a_rewriter):
@@ -71,6 +76,16 @@ async def next_edits(question: NextQuestion, engine: Suggesting | None) -> Async
     async with aclosing(answers(question, candidates, engine, reason)) as model_answers:
         async for answer in model_answers:
             yield answer
+
+
+async def _at_rest(question: NextQuestion, engine: Suggesting | None) -> AsyncGenerator[Answer]:
+    """What a model makes of the line to which the user has gone; all else was answered before."""
+    answer = Answer(silence=NOTHING_FOLLOWS)
+    if engine is not None:
+        async with aclosing(_line_rewritten_by(question, (), answer, engine)) as drafts:
+            async for answer in drafts:
+                yield answer
+    yield replace(answer, final=True)
 
 
 def _unlearnable(question: NextQuestion) -> str:

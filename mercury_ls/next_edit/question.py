@@ -24,7 +24,8 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     What follows from the last `fresh` edits comes first: the user made them instead of accepting an offer. `refused`
     are edits of a next-edit model that the user rejected, as `widened` has them, since its answer stays the same while
     little else changes, and lines to which the user was led. A user who `is_typing` may be about to delete more. `cost`
-    is what answering has taken.
+    is what answering has taken. A user who `rests` has gone to another line since all that follows from the last edits
+    was answered: only this line is asked about.
     """
 
     neighbours: tuple[Snapshot, ...] = ()
@@ -35,6 +36,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     fresh: int = 0
     refused: frozenset[tuple[str, str, str]] = frozenset()
     is_typing: bool = True
+    rests: bool = False
     cost: Cost = field(default_factory=Cost)
 
     @classmethod
@@ -74,11 +76,13 @@ class NextQuestion(Question, frozen=True, kw_only=True):
         return self.diagnostics if snapshot.uri == self.snapshot.uri else ()
 
     def bar_for(self, candidate: Candidate, fitted: float) -> float:
-        """How likely an edit has to be; higher where it is likely that nothing is due. A next-edit model has taken that
-        into account."""
+        """How likely an edit has to be; higher where it is likely that nothing is due. A model that chooses the lines
+        itself has taken that into account."""
         if self.invoked:
             return min(self.bar, fitted)
-        return self.bar if candidate.kind == "region" else max(self.bar, fitted / candidate.p_due)
+        if candidate.kind == "region" and not self.rewrites_lines:
+            return self.bar
+        return max(self.bar, fitted / candidate.p_due)
 
     def is_reversal(self, uri: str, edit: Candidate | TextEdit) -> bool:
         """Whether the edit restores what the user has just changed."""

@@ -111,7 +111,7 @@ class NextEdits:
             return _with_note(f"on offer: {described(offer, uri)}", offer.note)
         if reason := self._reason_to_wait(request):
             return reason
-        answer, note = await self._found(request)
+        answer, note = await self._found(request, rests=self._rests(request))
         if answer.offer:
             ready = f"a next edit is ready: {described(answer.offer, uri)}"
             return with_sent(_with_note(ready, _joined_notes(note, answer.offer)), answer)
@@ -168,10 +168,10 @@ class NextEdits:
         await self._read(uri)
         if reason := self._questions.unavailable(uri, request.invoked):  # it may have been closed meanwhile
             return Answer(silence=reason, final=True)
-        mark, language = files.history.mark, files.documents[uri].language
+        mark, language, rests = files.history.mark, files.documents[uri].language, self._rests(request)
         self._answered_at = mark
         lacked_engine = self._is_starting
-        answer, note = await self._found(request)
+        answer, note = await self._found(request, rests=rests)
         if request.invoked and lacked_engine and not (answer.offer and answer.offer.p_accept >= SURE_ENOUGH):
             await self._started()
             if reason := self._questions.unavailable(request.uri, request.invoked):  # it may have been closed
@@ -214,9 +214,18 @@ class NextEdits:
             return replace(answer, offers=(shown,))
         return Answer(silence=f"{ELSEWHERE}: {described(offer, uri)}", final=True)
 
-    async def _found(self, request: NextEditRequest) -> tuple[Answer, str]:
+    def _rests(self, request: NextEditRequest) -> bool:
+        """Whether the user has gone to another line since the last edit was answered, and a model may know more of it."""
+        info, mark = self._questions.engine.status.info, self._files.history.mark
+        has_answered = bool(mark) and self._answered_at == mark and not self._lacked_engine
+        if request.invoked or not has_answered or info is None or not info.rewrites_lines:
+            return False
+        return self.next_questions.is_elsewhere(request.uri, request.offset)
+
+    async def _found(self, request: NextEditRequest, *, rests: bool = False) -> tuple[Answer, str]:
         """The answer, and what a rename would leave."""
         question, note = self.next_questions.about(request, self.standing.fresh_edits)
+        question = replace(question, rests=rests)
         answer = Answer(silence="no answer")
         await asyncio.sleep(0)
         engine = self._questions.engine if self._is_ready else None

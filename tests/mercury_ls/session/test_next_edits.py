@@ -70,6 +70,48 @@ async def starting(tmp_path, monkeypatch):
     await made.end()
 
 
+REWRITES_LINES = replace(FakeEngine().info(), rewrites=True, rewrites_lines=True)
+RESTED = "def area(width):\n    return 1\n\n\n\ndef longer(width):\n    return width\n"
+
+
+@pytest.fixture
+async def line_rewriting(tmp_path, monkeypatch):
+    """With a model that rewrites the cursor's line, after an edit in the first line of a document."""
+    monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.0)
+    made = await started(
+        FakeEngine({"return width\n": "return width * height\n"}, info=REWRITES_LINES), roots=[tmp_path]
+    )
+    uri = opened(made, tmp_path / "here.py", RESTED)
+    made.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
+    yield made, uri
+    await made.end()
+
+
+async def test_line_where_the_user_rests_is_asked_about(line_rewriting):
+    session, uri = line_rewriting
+    line = RESTED.index("return width") + len(", height")
+    assert (await session.next_edits.ask(uri, line)).offer is None
+    assert "a next edit is ready" in await session.next_edits.why(uri, line)
+    (edit,) = (await session.next_edits.ask(uri, line)).edits
+    assert edit.text == " * height"
+
+
+async def test_rest_at_the_last_edit_is_none(line_rewriting):
+    session, uri = line_rewriting
+    for _ in range(2):
+        assert (await session.next_edits.ask(uri, 22)).offer is None
+
+
+async def test_rejected_edit_of_the_line_comes_by_hand_alone(line_rewriting, monkeypatch):
+    monkeypatch.setattr(next_edits, "QUIET_AFTER_REJECTION_SECONDS", 0.0)
+    session, uri = line_rewriting
+    line = RESTED.index("return width") + len(", height")
+    await session.next_edits.ask(uri, line)
+    session.rejected((await session.next_edits.ask(uri, line)).offer.id)
+    assert (await session.next_edits.ask(uri, line)).offer is None
+    assert (await session.next_edits.ask(uri, line, invoked=True)).offer
+
+
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 async def test_next_edit_model_rewrites_what_no_rule_knows(rewriting, tmp_path, line_end):
     text = "def area(width):\n    return width\n".replace("\n", line_end)
@@ -153,8 +195,8 @@ async def test_explicit_request_asks_an_engine_that_was_ready_before_the_search_
     uri = await edited(starting, tmp_path)
     search = starting.next_edits._found
 
-    async def slow(request):
-        answer = await search(request)
+    async def slow(request, **known):
+        answer = await search(request, **known)
         await starting.engine.start()
         return answer
 
