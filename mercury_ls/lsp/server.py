@@ -338,7 +338,7 @@ class Server(LanguageServer):
 
 def status_fields(status: Status) -> dict[str, Any]:
     """`eager`: whether next edits are to be asked for at once. A model that rewrites all around the cursor has them, at
-    no price for each."""
+    no price for each. `atRest`: whether to ask also where the user rests in another line after an edit."""
     info = status.info
     return {
         "state": status.state,
@@ -349,6 +349,7 @@ def status_fields(status: Status) -> dict[str, Any]:
         "device": info.device if info else "",
         "remarks": [*map(one_line, remarks(info))] if info else [],
         "eager": bool(info and info.rewrites and not info.rewrites_lines and not info.metered),
+        "atRest": info is not None and info.rewrites_lines,
     }
 
 

@@ -215,7 +215,7 @@ class NextEdits:
         return Answer(silence=f"{ELSEWHERE}: {described(offer, uri)}", final=True)
 
     def _rests(self, request: NextEditRequest) -> bool:
-        """Whether the user has gone to another line since the last edit was answered, and a model may know more of it."""
+        """Whether the user has gone to another line since the last edit was answered, and a model may know of it."""
         info, mark = self._questions.engine.status.info, self._files.history.mark
         has_answered = bool(mark) and self._answered_at == mark and not self._lacked_engine
         if request.invoked or not has_answered or info is None or not info.rewrites_lines:

@@ -74,6 +74,30 @@ def test_model_that_rewrites_is_asked_at_once(editor):
     shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
 
 
+def test_line_in_which_the_user_rests_is_asked_about(editor):
+    editor.open(TEXT, "area.py")
+    editor.attached()
+    editor.keys("1Gx")
+    told(editor, "mercury/nextEdit")
+    editor.lua(
+        "require('mercury.status').changed(vim.lsp.get_clients()[1].id, { state = 'ready', eager = false, atRest = true })"
+    )
+    answer(editor, SECOND)
+    editor.keys("5G")
+    shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+
+
+def test_command_asks_by_hand_where_nothing_is_offered(editor):
+    editor.open(TEXT, "area.py")
+    editor.attached()
+    editor.command("Mercury next")
+    editor.says("there is no next edit; :Mercury why has the reason")
+    answer(editor, FIRST)
+    editor.command("Mercury next")
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+    assert [request["context"]["triggerKind"] for request in journal(editor, "mercury/nextEdit")] == [1, 1]
+
+
 def taken(editor) -> None:
     editor.until(lambda: not (editor.folder / "answer.json").exists(), "the server to take its answer")
 

@@ -438,6 +438,13 @@ async def test_next_edits_are_asked_for_at_once_where_rewriting_is_free(client, 
     assert (await client.request("mercury/status", {}))["result"]["eager"] is eager
 
 
+async def test_model_that_rewrites_lines_is_asked_at_rest(client):
+    client.model = FakeEngine(info=replace(FakeEngine().info(), rewrites=True, rewrites_lines=True))
+    await client.initialize(INLINE)
+    status = (await client.request("mercury/status", {}))["result"]
+    assert (status["eager"], status["atRest"]) == (False, True)
+
+
 async def test_silence_instead_of_a_next_edit_has_a_reason_on_request(client):
     await client.initialize(INLINE)
     uri = client.open("a.py", "x = 1\n")

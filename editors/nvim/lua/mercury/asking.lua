@@ -5,6 +5,7 @@ local M = {}
 ---@field soon fun(milliseconds: integer, ask: fun()) runs `ask`, unless called again before
 ---@field ask fun(client: vim.lsp.Client, method: string, params: table, buf: integer, answered: fun(err, result))
 ---@field stop fun()
+---@field is_waiting fun(): boolean for an answer
 
 ---@return mercury.Asking
 function M.new()
@@ -22,6 +23,10 @@ function M.new()
       pending.client:cancel_request(pending.id)
       pending = nil
     end
+  end
+
+  function asking.is_waiting()
+    return pending ~= nil
   end
 
   function asking.ask(client, method, params, buf, answered)

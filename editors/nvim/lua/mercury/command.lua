@@ -183,7 +183,7 @@ local nexts = {}
 
 function nexts.accept()
   if not require("mercury").next_edit() then
-    say("there is no next edit")
+    require("mercury.nextedit").ask()
   end
 end
 

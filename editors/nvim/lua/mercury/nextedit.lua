@@ -1,5 +1,5 @@
 -- The next edit: asked for in normal mode, shown as a diff in place, jumped to when out of sight, made on a key.
-local asking = require("mercury.asking").new()
+local asking, resting = require("mercury.asking").new(), require("mercury.asking").new()
 local client_of = require("mercury.client")
 local keys = require("mercury.keys")
 local offers = require("mercury.offer")
@@ -11,13 +11,16 @@ local say = require("mercury.say").say
 local M = {}
 
 local METHOD, METHOD_NOT_FOUND = "mercury/nextEdit", -32601
-local AUTOMATIC = 2
+local INVOKED, AUTOMATIC = 1, 2
 local NEAR = 2
 local EAGER_MS = 10
+local REST_MS = 500
 local space = vim.api.nvim_create_namespace("mercury.nextedit")
 
 local offer = nil ---@type mercury.Offer?
 local rejected = nil ---@type { buf: integer, version: integer }? where the user has rejected one, as long as nothing changes
+local edited = nil ---@type { buf: integer, row: integer }? where the last change was
+local rested = nil ---@type { buf: integer, row: integer, version: integer }? where a line was asked about last
 local deaf = {} ---@type table<integer, true> clients whose server knows no next edits
 
 local function line_of(buf, row)
@@ -263,19 +266,22 @@ local function rename_provider(buf)
   end
 end
 
-local function ask(buf)
+local function ask(buf, kind, without)
   local client = client_of.editor(buf)
   if not client or deaf[client.id] or quiet.reason(buf) or vim.api.nvim_get_mode().mode ~= "n" then
-    return
+    return without and without()
   end
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
   params.context =
-    { triggerKind = AUTOMATIC, closedFiles = true, renameProvider = rename_provider(buf), typing = false, places = true }
+    { triggerKind = kind or AUTOMATIC, closedFiles = true, renameProvider = rename_provider(buf), typing = false, places = true }
   local version = offers.version(buf)
   asking.ask(client, METHOD, params, buf, function(err, answer)
     if vim.api.nvim_buf_is_loaded(buf) and offers.version(buf) == version then
       answered(client, err, answer)
+      if without and not offer then
+        without()
+      end
     end
   end)
 end
@@ -293,11 +299,48 @@ local function ask_soon()
   end)
 end
 
+local function cursor()
+  local buf = vim.api.nvim_get_current_buf()
+  return { buf = buf, row = vim.api.nvim_win_get_cursor(0)[1], version = offers.version(buf) }
+end
+
 local function changed()
   if offer and not offers.is_current(offer) then
     M.clear()
   end
+  edited = cursor()
   M.refresh()
+end
+
+-- Who rests in another line after an edit may be about to change it as well.
+local function at_rest()
+  local client = client_of.editor(vim.api.nvim_get_current_buf())
+  if offer or not client or not require("mercury.status").is_asked_at_rest(client.id) then
+    return
+  elseif asking.is_waiting() then
+    resting.soon(REST_MS, at_rest)
+  elseif not vim.deep_equal(rested, cursor()) then
+    rested = cursor()
+    ask(rested.buf)
+  end
+end
+
+local function moved()
+  resting.stop()
+  local here = cursor()
+  local is_elsewhere = edited and (here.buf ~= edited.buf or math.abs(here.row - edited.row) > NEAR)
+  if offer then
+    show()
+  elseif is_elsewhere and options.current.next_edit then
+    resting.soon(REST_MS, at_rest)
+  end
+end
+
+-- Asks by hand what follows from the last edits, and in the cursor's line.
+function M.ask()
+  ask(vim.api.nvim_get_current_buf(), INVOKED, function()
+    say("there is no next edit; :Mercury why has the reason")
+  end)
 end
 
 -- Asks again for what follows from the last edits.
@@ -550,11 +593,7 @@ vim.api.nvim_create_autocmd({ "TextChanged", "InsertLeave" }, { group = group, c
 vim.api.nvim_create_autocmd({ "InsertEnter", "RecordingEnter" }, { group = group, callback = M.clear })
 vim.api.nvim_create_autocmd({ "CursorMoved", "WinScrolled", "BufEnter" }, {
   group = group,
-  callback = function()
-    if offer then
-      show()
-    end
-  end,
+  callback = moved,
 })
 
 return M

@@ -29,6 +29,12 @@ function M.is_eager(id)
   return told.state == "ready" and told.eager == true
 end
 
+-- Whether they are also to be asked for where the user rests: a model that rewrites lines is ready.
+function M.is_asked_at_rest(id)
+  local told = states[id] or {}
+  return told.state == "ready" and told.atRest == true
+end
+
 function M.forget(id)
   states[id] = nil
   M.announce()
