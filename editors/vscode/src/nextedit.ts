@@ -50,9 +50,18 @@ const REWRITE = 'region';
 const PLACE = 'diagnostic';
 const NEAR = 2;
 const LONGEST_HINT = 64;
+const INVOKED = 1;
 const AUTOMATIC = 2;
+/** Who has not moved for so long after an edit may be about to change this line as well. */
+const REST_MS = 500;
 const KEY = process.platform === 'darwin' ? '⌘⌥.' : 'Ctrl+Alt+.';
 const MESSAGE_MS = 8_000;
+
+interface Line {
+  readonly uri: string;
+  readonly line: number;
+  readonly version: number;
+}
 
 export interface Surroundings {
   connection(): Connection;
@@ -62,6 +71,8 @@ export interface Surroundings {
   hasGhost(uri: string, line: number): boolean;
   /** Whether the server is to be asked at once. */
   isEager(): boolean;
+  /** Whether the server is to be asked where the user rests. */
+  isAskedAtRest(): boolean;
 }
 
 export class NextEdits implements vscode.Disposable {
@@ -70,6 +81,9 @@ export class NextEdits implements vscode.Disposable {
   private timer: NodeJS.Timeout | undefined;
   private edited = { at: 0, pause: 0 };
   private changedAt = 0;
+  private changedLine: Line | undefined;
+  private rests: NodeJS.Timeout | undefined;
+  private restedIn: Line | undefined;
   private making: readonly Edit[] = [];
   private arrived: vscode.Position | undefined;
   private shown: string | undefined;
@@ -86,7 +100,7 @@ export class NextEdits implements vscode.Disposable {
       this.decorations,
       this.renames,
       vscode.workspace.onDidChangeTextDocument((event) => this.changed(event)),
-      vscode.window.onDidChangeTextEditorSelection(() => this.show()),
+      vscode.window.onDidChangeTextEditorSelection(() => this.moved()),
       vscode.window.onDidChangeTextEditorVisibleRanges(() => this.show()),
       vscode.window.onDidChangeActiveTextEditor(() => this.show()),
     ];
@@ -109,6 +123,10 @@ export class NextEdits implements vscode.Disposable {
       return;
     }
     this.changedAt = Date.now();
+    if (event.document === vscode.window.activeTextEditor?.document) {
+      const line = Math.max(...event.contentChanges.map((change) => change.range.start.line));
+      this.changedLine = { uri: event.document.uri.toString(), line, version: event.document.version };
+    }
     const before = this.offer;
     this.put(before && moved(before, event, this.making));
     this.arrived = undefined;
@@ -148,17 +166,43 @@ export class NextEdits implements vscode.Disposable {
     }
   }
 
+  private moved(): void {
+    clearTimeout(this.rests);
+    this.show();
+    if (this.offer === undefined && this.around.isAskedAtRest()) {
+      this.rests = setTimeout(() => this.atRest(), REST_MS);
+    }
+  }
+
+  /** The line in which somebody rests is asked about once, unless it is the one that was changed last. */
+  private atRest(): void {
+    const editor = vscode.window.activeTextEditor;
+    if (editor === undefined || this.offer !== undefined || this.changedLine === undefined || !editor.selection.isEmpty) {
+      return;
+    }
+    const { line } = editor.selection.active;
+    const here = { uri: editor.document.uri.toString(), line, version: editor.document.version };
+    const { uri, line: changed } = this.changedLine;
+    if (this.asking !== undefined || this.isTyping) {
+      this.rests = setTimeout(() => this.atRest(), REST_MS);
+    } else if ((uri !== here.uri || Math.abs(line - changed) > NEAR) && !isSame(here, this.restedIn)) {
+      this.restedIn = here;
+      this.askSoon(0);
+    }
+  }
+
   private get isTyping(): boolean {
     return Date.now() - this.changedAt < WRITTEN_MS;
   }
 
   private stopAsking(): void {
     clearTimeout(this.timer);
+    clearTimeout(this.rests);
     this.asking?.cancel();
     this.asking = undefined;
   }
 
-  private async ask(): Promise<void> {
+  private async ask(triggerKind = AUTOMATIC): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     const client = this.around.connection().running;
     if (!client || !editor || editor.selections.length > 1 || this.around.silence(editor.document)) {
@@ -174,7 +218,7 @@ export class NextEdits implements vscode.Disposable {
     const params = {
       textDocument: { uri: client.code2ProtocolConverter.asUri(editor.document.uri), version: editor.document.version },
       position: client.code2ProtocolConverter.asPosition(editor.selection.active),
-      context: { triggerKind: AUTOMATIC, closedFiles: true, renameProvider, places: true, typing },
+      context: { triggerKind, closedFiles: true, renameProvider, places: true, typing },
     };
     const answer = await client.sendRequest<Answer | null>('mercury/nextEdit', params, mine.token).catch(() => null);
     if (answer) {
@@ -187,6 +231,14 @@ export class NextEdits implements vscode.Disposable {
       if (typing && !answer) { // something may be left for whoever has stopped
         this.timer = setTimeout(() => void this.ask(), this.changedAt + WRITTEN_MS - Date.now());
       }
+    }
+  }
+
+  private async askByHand(): Promise<void> {
+    this.stopAsking();
+    await this.ask(INVOKED);
+    if (this.offer === undefined) {
+      vscode.window.setStatusBarMessage('Mercury: there is no next edit.', MESSAGE_MS);
     }
   }
 
@@ -319,7 +371,7 @@ export class NextEdits implements vscode.Disposable {
   async accept(part: 'all' | 'one'): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     if (editor === undefined || this.offer === undefined) {
-      return;
+      return part === 'all' ? this.askByHand() : undefined;
     }
     const { edits } = this.offer;
     const target = this.target(editor);
@@ -446,6 +498,10 @@ export class NextEdits implements vscode.Disposable {
     }
     this.clear();
   }
+}
+
+function isSame(one: Line, other: Line | undefined): boolean {
+  return one.uri === other?.uri && one.line === other.line && one.version === other.version;
 }
 
 /** The offer that an answer makes; undefined unless every text is the one that its edits are for. */

@@ -12,6 +12,8 @@ export interface Engine {
   readonly remarks?: readonly string[];
   /** Whether next edits are to be asked for at once. */
   readonly eager?: boolean;
+  /** Whether to ask also where the user rests in another line after an edit. */
+  readonly atRest?: boolean;
 }
 
 /** What `mercury/status` answers. */

@@ -3,7 +3,7 @@
 `scripted_server.py FOLDER` answers `mercury/nextEdit` once with `FOLDER/answer.json`, made to fit the document's
 version, as soon as there is no `FOLDER/hold`, and `textDocument/inlineCompletion` with `FOLDER/inline.json`, or with
 the first of the list in `FOLDER/growing.json`, whose next one it announces by `mercury/didGrow`. An edit of a file that
-is not open has no version. Other requests are answered by `FOLDER/replies.json`, which has results by method. Every
+is not open has no version. After the next message it tells the status in `FOLDER/status.json` once. Other requests are answered by `FOLDER/replies.json`, which has results by method. Every
 message that it gets goes into `FOLDER/journal.jsonl`.
 """
 
@@ -35,6 +35,9 @@ def main(folder: Path) -> None:
                 send({"id": message["id"], "result": answer(folder, message, versions)})
             if message["method"] == "textDocument/inlineCompletion" and grow(folder):
                 send({"method": "mercury/didGrow", "params": {"uri": document["uri"]}})
+            if (status := folder / "status.json").exists():
+                send({"method": "mercury/didChangeStatus", "params": json.loads(status.read_text(encoding="utf-8"))})
+                status.unlink()
 
 
 def answer(folder: Path, message: dict[str, Any], versions: dict[str, int]) -> Any:

@@ -105,6 +105,42 @@ def test_next_edit_is_requested_with_version_and_place(window):
     assert asked["textDocument"]["version"] == heard(window, "textDocument/didChange")["textDocument"]["version"]
 
 
+def status(window, **more: object) -> None:
+    told = {"state": "ready", "detail": "", "progress": None, "engine": "", "model": "", "device": "", **more}
+    (window.folder / "status.json").write_text(json.dumps(told), encoding="utf-8")
+
+
+@pytest.fixture
+def resting(window):
+    """Whose server wants to be asked where the user rests."""
+    status(window, atRest=True)
+    yield window
+    status(window)
+    window.type(".")
+    window.until(lambda: not (window.folder / "status.json").exists(), "the server to tell its status")
+
+
+def test_line_in_which_the_user_rests_is_asked_about(resting):
+    resting.open(TEXT, cursor="# shapes")
+    resting.past = len(journal(resting))
+    resting.type(".")
+    heard(resting, "mercury/nextEdit")
+    answer(resting, SECOND)
+    for _ in range(5):
+        resting.press("ArrowDown")
+    shows(resting, "aera", "area")
+    assert heard(resting, "mercury/nextEdit")["position"]["line"] == 5
+
+
+def test_key_asks_by_hand_where_nothing_is_offered(window):
+    window.open(TEXT, cursor="# shapes")
+    window.past = len(journal(window))
+    answer(window, FIRST)
+    window.press("Control+Alt+.")
+    shows(window, "hight", "height")
+    assert heard(window, "mercury/nextEdit")["context"]["triggerKind"] == 1
+
+
 def test_all_edits_are_shown_made_at_once_and_undone_at_once(window):
     offered(window, FIRST, SECOND)
     shows(window, "hight", "height", "aera", "area")
