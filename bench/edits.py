@@ -1,13 +1,13 @@
 """Next edits in commits that nobody trained on: what is right, wrong and silent, and how long it takes.
 
-    python -m bench.edits COMMITS.jsonl [--engine none|shipped|FOLDER] … [--by-hand] [--every K] [--from N] [--limit N]
+    python -m bench.edits COMMITS.jsonl [--engine none|shipped|FOLDER] … [--at-line rest|hand] [--every K] [--from N]
 
 COMMITS is what `python -m mercury_training.edits.commits` wrote. Of each commit some hunks are done, in a plausible
 order; the others are due, wherever they are in its files, which are all open. Now and then all are done: then nothing
 is due. An answer is right when its edits are some of those that are due, and nothing else. Several engines answer the
-same rows, and `none` is the rules alone. `--by-hand`: the user has gone to the first line that is due and asks there
-what follows, or, where nothing is due, at the likeliest line of all; `--rows OUT` writes what a model makes of the
-cursor's line, to fit its bar to.
+same rows, and `none` is the rules alone. `--at-line`: the user has gone to the first line that is due, or, where
+nothing is due, to the likeliest line of all, and rests there or asks by hand; `--rows OUT` writes what a model makes of
+this line, to fit its bar to.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,6 +48,9 @@ PAUSE = 60.0
 """Seconds between two edits."""
 
 
+Asked = Literal["after an edit", "rest", "hand"]
+
+
 class Moment(Struct, frozen=True):
     """The files as they are, the user at `offset` of one, what was done, and what is due, by the files' paths."""
 
@@ -56,7 +59,7 @@ class Moment(Struct, frozen=True):
     offset: int
     history: History
     due: Mapping[str, tuple[TextEdit, ...]]
-    invoked: bool = False
+    asked: Asked = "after an edit"
 
     @property
     def is_due(self) -> bool:
@@ -107,13 +110,13 @@ def _text_edit(text: str, first: int, hunk: CommitHunk) -> TextEdit:
     return TextEdit(start, start + sum(map(len, lines[first : first + len(hunk.old)])), "".join(hunk.new))
 
 
-def by_hand(moment: Moment) -> Moment:
-    """The user asks by hand at the first line that is due, else at the likeliest of all."""
+def at_line(moment: Moment, asked: Asked) -> Moment:
+    """The user has gone to the first line that is due, else to the likeliest of all."""
     path, offset = next(((path, edits[0].start) for path, edits in moment.due.items() if edits), None) or _likeliest(
         moment
     )
     text = moment.files[path].line(moment.files[path].line_of(offset))
-    return replace(moment, path=path, offset=offset + len(text) - len(text.lstrip()), invoked=True)
+    return replace(moment, path=path, offset=offset + len(text) - len(text.lstrip()), asked=asked)
 
 
 def _likeliest(moment: Moment) -> tuple[str, int]:
@@ -135,7 +138,8 @@ def question_of(moment: Moment, engine: Local | None) -> NextQuestion:
         neighbours=neighbours,
         rewrites_lines=rewrites_lines,
         is_typing=False,
-        invoked=moment.invoked,
+        rests=moment.asked == "rest",
+        invoked=moment.asked == "hand",
     )
 
 
@@ -213,13 +217,13 @@ def main() -> None:
     parser.add_argument("--from", dest="first", type=int, default=0, help="from this commit on")
     parser.add_argument("--limit", type=int, help="at most so many rows")
     parser.add_argument("--rows", type=Path, metavar="OUT", help="write what the model makes of each line")
-    parser.add_argument("--by-hand", action="store_true", help="ask by hand where the next edit is due")
+    parser.add_argument("--at-line", choices=["rest", "hand"], help="where the next edit is due")
     options = parser.parse_args()
     commits = jsonl.JsonTable(options.commits, Commit)
     numbers = range(options.first, len(commits), options.every)
     rows = [*itertools.islice(moments(commits[number] for number in numbers), options.limit)]
-    if options.by_hand:
-        rows = [by_hand(moment) for moment in rows]
+    if options.at_line:
+        rows = [at_line(moment, options.at_line) for moment in rows]
     for name in options.engine or ["none"]:
         engine = engine_of(name)
         if options.rows and engine:

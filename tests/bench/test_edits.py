@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bench.edits import Moment, Verdict, by_hand, figures, moments, verdict
+from bench.edits import Moment, Verdict, at_line, figures, moments, verdict
 from mercury_ls.code.edits import applied
 from tests.training.edits.test_rows import commit
 
@@ -35,11 +35,11 @@ def test_nothing_to_learn_is_silence():
     check(BEFORE, BEFORE.replace("w * h", "w * h * 2").replace("2, 3", "8, 9").replace("4, 5", "6, 7"), due=True)
 
 
-def test_asking_by_hand_is_at_the_first_line_that_is_due():
+def test_user_has_gone_to_the_first_line_that_is_due():
     now = moment(BEFORE, BEFORE.replace("w * h", "w * h * 2").replace("2, 3", "8, 9").replace("4, 5", "6, 7"))
-    (first, *_), asked = now.due["a.py"], by_hand(now)
+    (first, *_), asked = now.due["a.py"], at_line(now, "hand")
     blanks = asked.files["a.py"].text[first.start : asked.offset]
-    assert asked.invoked
+    assert asked.asked == "hand"
     assert blanks == " " * len(blanks)
 
 

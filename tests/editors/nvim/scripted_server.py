@@ -3,8 +3,9 @@
 `scripted_server.py FOLDER` answers `mercury/nextEdit` once with `FOLDER/answer.json`, made to fit the document's
 version, as soon as there is no `FOLDER/hold`, and `textDocument/inlineCompletion` with `FOLDER/inline.json`, or with
 the first of the list in `FOLDER/growing.json`, whose next one it announces by `mercury/didGrow`. An edit of a file that
-is not open has no version. After the next message it tells the status in `FOLDER/status.json` once. Other requests are answered by `FOLDER/replies.json`, which has results by method. Every
-message that it gets goes into `FOLDER/journal.jsonl`.
+is not open has no version. With the next message it tells the status in `FOLDER/status.json`, once. Other requests are
+answered by `FOLDER/replies.json`, which has results by method. Every message that it gets goes into
+`FOLDER/journal.jsonl`.
 """
 
 import json

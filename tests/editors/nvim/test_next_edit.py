@@ -80,7 +80,7 @@ def test_line_in_which_the_user_rests_is_asked_about(editor):
     editor.keys("1Gx")
     told(editor, "mercury/nextEdit")
     editor.lua(
-        "require('mercury.status').changed(vim.lsp.get_clients()[1].id, { state = 'ready', eager = false, atRest = true })"
+        "require('mercury.status').changed(vim.lsp.get_clients()[1].id, ...)", {"state": "ready", "atRest": True}
     )
     answer(editor, SECOND)
     editor.keys("5G")
