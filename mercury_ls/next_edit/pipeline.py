@@ -180,8 +180,10 @@ def _asking(question: NextQuestion) -> Callable[..., AsyncGenerator[Answer]]:
 async def _line_rewritten_by(
     question: NextQuestion, candidates: Sequence[Candidate], answer: Answer, engine: Suggesting
 ) -> AsyncGenerator[Answer]:
-    """The answer with what a model makes of the cursor's line, unless rules know what follows."""
-    if answer.offer is not None or not question.history.mark:
+    """The answer with what a model makes of the cursor's line, unless rules are certain of what follows: at the line to
+    which the user has gone, a sure model is right more often than they are."""
+    by_rule, bar = answer, ranking.load().bar
+    if not question.history.mark or any(candidate.certain for candidate in group(question, candidates, bar)):
         return
     asked_line = cursor_line.at_cursor(question)
     regions = Deadline(question.deadline_ms).limited(cursor_line.regions(question, asked_line))
@@ -190,7 +192,9 @@ async def _line_rewritten_by(
             async for draft in drafts:
                 if draft.final:
                     rewrite = cursor_line.rewrite_of(question, asked_line, draft.regions[0], candidates)
-                    answer = await _with_written(question, (), rewrite, answer)
+                    answer = await _with_written(question, (), rewrite, by_rule)
+                    is_sure = answer.offer is not None and answer.offer.p_accept >= bar
+                    answer = answer if is_sure or by_rule.offer is None else by_rule
                 yield replace(answer, step=draft.step)
     except (EngineUnavailable, EngineError) as error:
         log.info("the engine wrote no next edit: %s", error)

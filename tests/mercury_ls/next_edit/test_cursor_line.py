@@ -10,7 +10,7 @@ from mercury_engine.api import EngineError, Regions, Rewrites, Rewritten
 from mercury_ls.completion.offers import Answer
 from mercury_ls.next_edit import cursor_line
 from mercury_ls.next_edit.question import NextQuestion
-from tests.mercury_ls.next_edit.test_pipeline import drawn_after, last_of, question_of
+from tests.mercury_ls.next_edit.test_pipeline import THIRD, drawn_after, last_of, question_of
 
 DRAWN = """\
 import json
@@ -124,6 +124,12 @@ def test_rules_come_first():
     editor = Editor()
     assert answer_of(question("def ⟦load→read⟧(path):\n    return path\n\n\nload(1)\n$0"), editor).edits
     assert editor.asked == []
+
+
+@pytest.mark.parametrize(("chance", "text"), [(0.9, "read"), (0.3, "load")])
+def test_sure_model_comes_before_a_rule_that_is_not_certain(chance, text):
+    answer = answer_of(question(THIRD), Editor('fetch("c")', 'read("c")', chance))
+    assert [edit.text for edit in answer.edits] == [text]
 
 
 def test_failing_engine_leaves_the_rules_answer():
