@@ -88,7 +88,7 @@ class NextEdits:
             await asyncio.wait([self._ahead])
         if (offer := self.standing.current()) and request.asker.leaves_to_renamer(offer):
             self.standing.drop()
-        elif offer and not self.is_outdated and request.asker.shown(offer):
+        elif offer and not self.is_outdated and request.asker.shown(offer) and not self._passes(offer, request):
             return self._shown(Answer((offer,), final=True), request)
         if reason := self._questions.unavailable(request.uri, request.invoked) or self._reason_to_wait(request):
             return Answer(silence=reason, final=True)
@@ -184,6 +184,8 @@ class NextEdits:
         if answer.offer and answer.offer.kind != "region":
             await asyncio.sleep(max(settled - self._now(), 0.0))
         if answer.offer is None:
+            if rests and (offer := self.standing.current()):
+                return self._shown(Answer((offer,), final=True), request)
             self.standing.drop()
             return replace(answer, silence=_silence_of(answer, note, request))
         self._gap = files.workspace.gap() if note else ""
@@ -213,6 +215,10 @@ class NextEdits:
         if shown and (request.invoked or self.standing.follows(uri) or any(edit.uri == uri for edit in shown.edits)):
             return replace(answer, offers=(shown,))
         return Answer(silence=f"{ELSEWHERE}: {described(offer, uri)}", final=True)
+
+    def _passes(self, offer: Offer, request: NextEditRequest) -> bool:
+        """Whether the user has gone on to another file than those of the offer."""
+        return self._rests(request) and all(edit.uri != request.uri for edit in offer.edits)
 
     def _rests(self, request: NextEditRequest) -> bool:
         """Whether the user has gone to another line since the last edit was answered, and a model may know of it."""

@@ -102,6 +102,17 @@ async def test_rest_at_the_last_edit_is_none(line_rewriting):
         assert (await session.next_edits.ask(uri, 22)).offer is None
 
 
+async def test_offer_in_another_file_does_not_hold_up_what_the_line_needs(line_rewriting, tmp_path):
+    session, uri = line_rewriting
+    there = opened(session, tmp_path / "there.py", "x = get(1)\ny = get(2)\nz = get(3)\n")
+    for version, line in enumerate((0, 1), 2):
+        session.change(there, version, [((line, 4, line, 7), "load")], "utf-16")
+    assert (await session.next_edits.ask(there, 4)).offer
+    assert (await session.next_edits.ask(uri, 22)).silence.startswith(next_edits.ELSEWHERE)
+    line = RESTED.index("return width") + len(", height")
+    assert [edit.text for edit in (await session.next_edits.ask(uri, line)).edits] == [" * height"]
+
+
 async def test_rejected_edit_of_the_line_comes_by_hand_alone(line_rewriting, monkeypatch):
     monkeypatch.setattr(next_edits, "QUIET_AFTER_REJECTION_SECONDS", 0.0)
     session, uri = line_rewriting
