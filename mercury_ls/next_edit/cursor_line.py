@@ -24,6 +24,8 @@ from mercury_ls.next_edit.region import RegionRewrite, rewritten
 
 REMEMBERED = 8
 """Edits of the past that a model reads."""
+NEAR = 2
+"""Lines from the last edit that still belong to its place."""
 MARGIN = 1
 """Lines on either side that are asked about with the cursor's, as in training."""
 
@@ -42,6 +44,14 @@ class AskedLine(Struct, frozen=True):
     @property
     def end(self) -> int:
         return self.snapshot.line_end(self.stop - 1)
+
+
+def is_elsewhere(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> bool:
+    """Whether a place is neither in the last edit nor beside it."""
+    if not edits or edits[-1].path != snapshot.path:
+        return bool(edits)
+    first, line = edits[-1].line, snapshot.line_of(offset)
+    return not first - NEAR <= line < first + edits[-1].after.count("\n") + NEAR
 
 
 def at_cursor(question: NextQuestion) -> AskedLine:

@@ -15,6 +15,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import minimal
 from mercury_ls.completion.offers import Answer, Offer, described, with_sent
 from mercury_ls.link.client import EngineUnavailable
+from mercury_ls.next_edit.cursor_line import is_elsewhere
 from mercury_ls.next_edit.pipeline import NOTHING_FOLLOWS, next_edits
 from mercury_ls.next_edit.region import SURE_ENOUGH
 from mercury_ls.next_edit.rule import in_label, without_code
@@ -226,7 +227,8 @@ class NextEdits:
         has_answered = bool(mark) and self._answered_at == mark and not self._lacked_engine
         if request.invoked or not has_answered or info is None or not info.rewrites_lines:
             return False
-        return self.next_questions.is_elsewhere(request.uri, request.offset)
+        snapshot = self._files.documents[request.uri].snapshot()
+        return is_elsewhere(snapshot, request.offset, self.next_questions.edits)
 
     async def _found(self, request: NextEditRequest, *, rests: bool = False) -> tuple[Answer, str]:
         """The answer, and what a rename would leave."""

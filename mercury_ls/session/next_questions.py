@@ -28,8 +28,6 @@ from mercury_ls.session.questions import Questions
 from mercury_ls.session.requests import ANYONE, Asker, NextEditRequest
 from mercury_ls.wording import counted
 
-NEAR = 2
-"""Lines from the last edit that still belong to its place."""
 MOST_CLOSED = 4
 """Files that are not open and mention what was edited, where nothing tells which of them use it."""
 MOST_REFUSED = 64
@@ -113,14 +111,6 @@ class NextQuestions:
         homes = {document.path: document.snapshot() for document in self._files.documents.values()}
         took_names = bool(edits) and not {*WORD.findall(edits[-1].before)} <= {*WORD.findall(edits[-1].after)}
         return took_names or bool(sought(edits, homes) or sought_calls(edits, homes))
-
-    def is_elsewhere(self, uri: str, offset: int) -> bool:
-        """Whether a place is neither in the last edit nor beside it."""
-        snapshot, edits = self._files.documents[uri].snapshot(), self.edits
-        if not edits or edits[-1].path != snapshot.path:
-            return bool(edits)
-        first, line = edits[-1].line, snapshot.line_of(offset)
-        return not first - NEAR <= line < first + edits[-1].after.count("\n") + NEAR
 
     def about(self, request: NextEditRequest, fresh: int = 0) -> tuple[NextQuestion, str]:
         """The question, and what a rename would leave undone. What follows from the last `fresh` edits comes first."""

@@ -21,6 +21,7 @@ from mercury_ls.completion.target import Silence
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineLink
 from mercury_ls.link.wire import Status
+from mercury_ls.next_edit.cursor_line import is_elsewhere
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.region import SURE_ENOUGH
@@ -133,7 +134,7 @@ class Service:
 
     async def rewrite(self, text: Text, region: tuple[int, int], wish: Wish, client: ApiClient) -> tuple[Answer, str]:
         """The likelier of a next edit in these lines and a completion at the cursor, as an editor would show one of
-        them, and the lines' new text."""
+        them, else what the model makes of the cursor's line; and the lines' new text."""
         place = await self._opened(text, client)
         offered, kind = _within(await self._next_edit(place, wish), region), "nextEdit"
         if offered.offer is None or offered.offer.p_accept < SURE_ENOUGH:
@@ -143,6 +144,9 @@ class Service:
                     typed = _within(answer, region)
             if offered.offer is None or (typed.offer and typed.offer.p_accept > offered.offer.p_accept):
                 offered, kind = typed, "inline"
+        if offered.offer is None:
+            rested = _within(await self._next_edit(place, wish, rests=True), region)
+            offered, kind = (rested, "nextEdit") if rested.offer else (offered, kind)
         answer = self._offered(offered, wish.id, place, kind)
         start, end = region
         edits = [edit.moved(-start) for edit in answer.edits]
@@ -172,12 +176,14 @@ class Service:
                 place.questions.tell(answer)
                 yield answer
 
-    async def _next_edit(self, place: _ApiPlace, wish: Wish) -> Answer:
-        """The last answer of the pipeline."""
+    async def _next_edit(self, place: _ApiPlace, wish: Wish, *, rests: bool = False) -> Answer:
+        """The last answer of the pipeline; of a user who `rests`, if that is away from the last edit."""
         questions = place.questions
         if reason := questions.unavailable(place.uri, wish.invoked):
             return Answer(silence=reason, final=True)
-        question = NextQuestion.of(_question(place, wish, "nextEdit"))
+        question = replace(NextQuestion.of(_question(place, wish, "nextEdit")), rests=rests)
+        if rests and not (question.rewrites_lines and is_elsewhere(question.snapshot, question.offset, question.edits)):
+            return Answer(silence="no edit elsewhere", final=True)
         engine = questions.engine if questions.engine.status.state == "ready" else None
         latest = Answer(silence="no answer", final=True)
         async with aclosing(next_edits(question, engine)) as answers:

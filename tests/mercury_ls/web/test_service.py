@@ -4,7 +4,9 @@ import asyncio
 import hashlib
 
 import pytest
+from msgspec.structs import replace
 
+from mercury_engine.api import Edit
 from mercury_engine.fake import FakeEngine
 from mercury_ls.serve.access import Access
 from mercury_ls.session.open_files import OpenFiles
@@ -169,6 +171,21 @@ async def test_without_a_token_pages_and_other_names_are_still_refused():
         assert (await asking.get("/v1/models")).status_code == 200
         assert (await asking.get("/v1/models", headers={"host": "rebound.example.com"})).status_code == 403
         assert (await asking.get("/v1/models", headers={"origin": "https://evil.example.com"})).status_code == 403
+
+
+@pytest.mark.parametrize(("line", "written"), [("return width", True), ("def area", False)])
+async def test_line_away_from_the_last_edit_is_rewritten_where_nothing_else_is_known(line, written):
+    text = "def area(width, height):\n    return 1\n\n\n\ndef longer(width):\n    return width\n"
+    edit = Edit("a.py", 0, "def area(width):\n", "def area(width, height):\n")
+    engine = FakeEngine(
+        {"return width\n": "return width * height\n"},
+        info=replace(FakeEngine().info(), rewrites=True, rewrites_lines=True),
+    )
+    async with served(engine) as (service, _):
+        asked = Text("a.py", text, text.index(line), edits=(edit,))
+        answer, rewritten = await service.rewrite(asked, (0, len(text)), Wish(id="one"), ApiClient())
+    assert (rewritten != text) is written
+    assert [edit.text for edit in answer.edits] == [" * height"] * written
 
 
 class Listening(FakeEngine):
