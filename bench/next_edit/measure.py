@@ -183,7 +183,7 @@ def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQue
     question = question_at(snapshot, case.offset, case.history, info, bar)
     if info is None:
         return question
-    return replace(question, places=info.places, judges=judges_in_time(info))
+    return replace(question, rewrites_lines=info.rewrites_lines, judges=judges_in_time(info))
 
 
 def question_at(

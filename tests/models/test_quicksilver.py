@@ -44,7 +44,7 @@ def test_files_are_those_that_were_sealed():
 def test_files_are_small_enough_to_be_kept_and_sent():
     sizes = [path.stat().st_size for path in FOLDER.iterdir()]
     assert max(sizes) <= 48 * MIB
-    assert sum(sizes) <= 200 * MIB
+    assert sum(sizes) <= 205 * MIB
 
 
 @with_weights

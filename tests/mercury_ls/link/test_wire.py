@@ -38,7 +38,7 @@ from mercury_ls.link.wire import (
 DRAFT = Draft(3, "return x\n", (0.9, 0.5), 0.7, True, final=True)
 GAP = Gap(session="s", path="a.py", language="python", before="x = ", after="\n", block=True)
 REGIONS = Regions(session="s", regions=(Region("a.py", "python", "x = 1\n"),), cursor=2)
-DIGEST = {2: "3553b653d504a5c1"}
+DIGEST = {2: "0119a2b865fe6f53"}
 """Of the types that cross the socket in each version of the protocol."""
 
 
