@@ -312,13 +312,13 @@ export class NextEdits implements vscode.Disposable {
   private hint(editor: vscode.TextEditor): { line: number; text: string } | undefined {
     const line = editor.selection.active.line;
     const { edits, note, isPlace } = this.offer!;
-    if (edits.every(isInSight) && !note && !this.menuIsOpen && !isPlace) {
+    const byTab = !this.menuIsOpen && (!indents(editor) || this.hasArrived(editor));
+    if (edits.every(isInSight) && !note && byTab && !isPlace) {
       return undefined;
     }
     if (this.around.hasGhost(editor.document.uri.toString(), line)) {
       return undefined;
     }
-    const byTab = !this.menuIsOpen && (!indents(editor) || this.hasArrived(editor));
     return { line, text: shortened(`${this.direction(editor)} (${byTab ? 'Tab' : KEY})${note && ` · ${note}`}`) };
   }
 

@@ -355,6 +355,7 @@ def test_tab_indents_where_only_white_space_is_before_the_cursor(window):
     offered(window, FIRST)
     shows(window, "hight", "height")
     window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(3, 0, 3, 0)")
+    shows(window, "hight", "height", "↑ next edit: line 3 (Ctrl+Alt+.)")
     window.press("Tab")
     window.until(lambda: window.text.splitlines()[3] == "    ", "the indentation")
     assert "hight" in window.text
