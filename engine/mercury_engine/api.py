@@ -332,9 +332,9 @@ class EngineInfo(Struct, frozen=True):
 
     `batch`: how many concurrent requests it answers in about the time of one. `notes`: what is wrong at the moment,
     and the remedy. `bytes`: the memory of weights and caches. `fills`, `rewrites`, `judges`, `chats`: what it may be
-    asked. `rewrites_lines`: whether it rewrites all lines of a region, and is asked by hand alone; else it chooses some
-    of a window. `calibrated`: whether `p_accept` was fitted to this model. `bar`: how likely a completion whose
-    probabilities are told has to be to be shown to a user who types.
+    asked. `rewrites_lines`: whether it rewrites all lines of a region, and is only asked about the cursor's; else it
+    chooses some of a window. `calibrated`: whether `p_accept` was fitted to this model. `bar`: how likely a completion
+    whose probabilities are told has to be to be shown to a user who types.
     `address`: of the program that prompts are sent to, "" if they stay in this process. `strong`: whether its answers
     may be as long as it likes. `grows`: whether a draft only adds to the one before, so that its text can be shown;
     with `starts` it ends behind a word, and is judged for itself.

@@ -62,13 +62,13 @@ class Filling(Protocol):
 
 class Question(Struct, frozen=True, kw_only=True):
     """Everything that a suggestion depends on. It goes to the `target`, which is nothing but the cursor until `where`
-    has chosen. The engine `fills` gaps, `rewrites` regions, by hand alone if it `rewrites_lines`, or `judges` proposals
-    in time, `strong` says that it is asked for several lines wherever they fit, `slow` that it is asked by hand alone,
-    `grows` that its drafts only ever get longer, `starts` that these may be shown as they are; `slots` is for those who
-    watch the draft, `judge` says how likely answers are to be kept, `missed` that the user just typed something else
-    than the last one, `most_tokens` how long a suggestion may become, `alternatives` how many answers it may have. If
-    it is `persistent`, another answer is asked for where one has to be discarded, and the next line where a line is
-    complete. The `blind_bar` is for answers whose model tells no probabilities.
+    has chosen. The engine `fills` gaps, `rewrites` regions, only the cursor's line if it `rewrites_lines`, or `judges`
+    proposals in time, `strong` says that it is asked for several lines wherever they fit, `slow` that it is asked by
+    hand alone, `grows` that its drafts only ever get longer, `starts` that these may be shown as they are; `slots` is
+    for those who watch the draft, `judge` says how likely answers are to be kept, `missed` that the user just typed
+    something else than the last one, `most_tokens` how long a suggestion may become, `alternatives` how many answers it
+    may have. If it is `persistent`, another answer is asked for where one has to be discarded, and the next line where
+    a line is complete. The `blind_bar` is for answers whose model tells no probabilities.
     """
 
     snapshot: Snapshot

@@ -29,7 +29,7 @@ async def _offered(ls: Server, params: SuggestParams) -> Offer | None:
     asker = Asker(
         closed=context.closed_files, renamer=context.rename_provider, is_typing=context.typing, places=context.places
     )
-    work = partial(ls.started.next_edits.ask, uri, offset, invoked, asker)
+    work = partial(ls.started.next_edits.ask, uri, offset, invoked, asker, rests=context.rests)
     steps = ls.showing_work(work) if invoked else work()
     return _reported(ls, params, await ls.newest("next edit", uri, steps))
 

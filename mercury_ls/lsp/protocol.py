@@ -59,7 +59,8 @@ class _SelectedCompletion(_Wire, frozen=True):
 class InlineContext(_Wire, frozen=True):
     """`closed_files`: the client can show and apply next edits of files that are not open; `rename_provider`: the name
     of another language server that can rename in this document; `typing`: whether the user may be in the middle of an
-    edit, as where no mode tells insertion from the rest; `places`: the client can go where something is broken."""
+    edit, as where no mode tells insertion from the rest; `places`: the client can go where something is broken;
+    `rests`: the user has heard what follows from the last edits, and has gone to another line."""
 
     trigger_kind: int = 2
     selected_completion_info: _SelectedCompletion | None = None
@@ -67,6 +68,7 @@ class InlineContext(_Wire, frozen=True):
     rename_provider: str = ""
     typing: bool = True
     places: bool = False
+    rests: bool = False
 
 
 class PlaceParams(_Wire, frozen=True):

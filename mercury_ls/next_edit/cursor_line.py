@@ -1,10 +1,10 @@
-"""The line at the cursor, for a user who asks by hand what follows there: a model that was taught to edit rewrites it.
+"""The line where the user rests after an edit, or asks by hand: a model that was taught to edit rewrites it.
 
     asked_line = at_cursor(question)
     regions(question, asked_line)    # what the model is asked
 
 Nobody knows so well where the next edit is due as the user who has gone there. What the model writes elsewhere was
-hardly ever right (docs/log/2026-Q4.md), so it is asked about nothing else, and never by itself.
+hardly ever right (docs/log/2026-Q4.md), so it is asked about nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

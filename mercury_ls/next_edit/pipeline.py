@@ -48,6 +48,7 @@ AS_LIKELY = 0.9
 """The share of the likeliest edit's probability that one taught by a later edit needs to come first."""
 
 
+ASKED_ALONE = "only the model was asked about this line"
 NOTHING_FOLLOWS = "no rule knows what follows from the last edits"
 SHORT_WAIT_SECONDS = 1.0
 """How long an edit that is likely enough by rule waits for a model that may know more."""
@@ -80,7 +81,7 @@ async def next_edits(question: NextQuestion, engine: Suggesting | None) -> Async
 
 async def _at_rest(question: NextQuestion, engine: Suggesting | None) -> AsyncGenerator[Answer]:
     """What a model makes of the line to which the user has gone; all else was answered before."""
-    answer = Answer(silence=NOTHING_FOLLOWS)
+    answer = Answer(silence=ASKED_ALONE)
     if engine is not None:
         async with aclosing(_line_rewritten_by(question, (), answer, engine)) as drafts:
             async for answer in drafts:

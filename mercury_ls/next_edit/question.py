@@ -24,8 +24,8 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     What follows from the last `fresh` edits comes first: the user made them instead of accepting an offer. `refused`
     are edits of a next-edit model that the user rejected, as `widened` has them, since its answer stays the same while
     little else changes, and lines to which the user was led. A user who `is_typing` may be about to delete more. `cost`
-    is what answering has taken. A user who `rests` has gone to another line since all that follows from the last edits
-    was answered: only this line is asked about.
+    is what answering has taken. A user who `rests` has heard what follows by rule and has gone to another line:
+    only this line is asked about.
     """
 
     neighbours: tuple[Snapshot, ...] = ()

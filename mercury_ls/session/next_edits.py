@@ -71,7 +71,9 @@ class NextEdits:
         self._ahead: asyncio.Task[Answer] | None = None
         self._rejected_at = -QUIET_AFTER_REJECTION_SECONDS
 
-    async def ask(self, uri: str, offset: int, invoked: bool = False, asker: Asker = ANYONE) -> Answer:
+    async def ask(
+        self, uri: str, offset: int, invoked: bool = False, asker: Asker = ANYONE, *, rests: bool = False
+    ) -> Answer:
         """What is still on offer, or a new answer once an edit that the offer does not know has settled.
 
         Files that are not open take part if the `asker` can show them, in a rename only if it has no `renamer`.
@@ -79,7 +81,7 @@ class NextEdits:
         began = self._clock()
         self._files.compare_closed()
         self.next_questions.asked_by(asker, uri)
-        answer = await self._current_or_new(NextEditRequest(uri, offset, invoked, asker))
+        answer = await self._current_or_new(NextEditRequest(uri, offset, invoked, asker, rests))
         outcome = f"{len(answer.offer.edits)} shown" if answer.offer else without_code(answer.silence)
         self._note(uri, offset, f"next edit: {outcome}", began)
         return answer
@@ -112,7 +114,9 @@ class NextEdits:
             return _with_note(f"on offer: {described(offer, uri)}", offer.note)
         if reason := self._reason_to_wait(request):
             return reason
-        answer, note = await self._found(request, rests=self._rests(request))
+        answer, note = await self._found(request)
+        if not answer.offer and self._rests(resting := replace(request, rests=True)):
+            answer = _joined(answer, (await self._found(resting))[0])
         if answer.offer:
             ready = f"a next edit is ready: {described(answer.offer, uri)}"
             return with_sent(_with_note(ready, _joined_notes(note, answer.offer)), answer)
@@ -169,10 +173,10 @@ class NextEdits:
         await self._read(uri)
         if reason := self._questions.unavailable(uri, request.invoked):  # it may have been closed meanwhile
             return Answer(silence=reason, final=True)
-        mark, language, rests = files.history.mark, files.documents[uri].language, self._rests(request)
+        mark, document, rests = files.history.mark, files.documents[uri], self._rests(request)
         self._answered_at = mark
         lacked_engine = self._is_starting
-        answer, note = await self._found(request, rests=rests)
+        answer, note = await self._found(request)
         if request.invoked and lacked_engine and not (answer.offer and answer.offer.p_accept >= SURE_ENOUGH):
             await self._started()
             if reason := self._questions.unavailable(request.uri, request.invoked):  # it may have been closed
@@ -191,9 +195,9 @@ class NextEdits:
             return replace(answer, silence=_silence_of(answer, note, request))
         self._gap = files.workspace.gap() if note else ""
         offer = replace(answer.offer, id=uuid.uuid4().hex[:16], note=_joined_notes(note, answer.offer))
-        edits = self.next_questions.edits
-        if self.standing.put(offer, mark, edits[-1].path if edits else ""):
-            self._tally.offered(offer.id, language, "nextEdit", self._questions.taught_by("nextEdit", offer))
+        edits = () if rests else self.next_questions.edits
+        if self.standing.put(offer, mark, edits[-1].path if edits else document.path):
+            self._tally.offered(offer.id, document.language, "nextEdit", self._questions.taught_by("nextEdit", offer))
         if offer := self.standing.current():
             return self._shown(replace(answer, offers=(offer,)), request)
         return Answer(silence=CHANGED, final=True)
@@ -222,18 +226,16 @@ class NextEdits:
         return self._rests(request) and all(edit.uri != request.uri for edit in offer.edits)
 
     def _rests(self, request: NextEditRequest) -> bool:
-        """Whether the user has gone to another line since the last edit was answered, and a model may know of it."""
-        info, mark = self._questions.engine.status.info, self._files.history.mark
-        has_answered = bool(mark) and self._answered_at == mark and not self._lacked_engine
-        if request.invoked or not has_answered or info is None or not info.rewrites_lines:
+        """Whether the user rests in another line than that of the last edit, and a model may know of it."""
+        info, document = self._questions.engine.status.info, self._files.documents.get(request.uri)
+        if not request.rests or document is None or info is None or not info.rewrites_lines:
             return False
-        snapshot = self._files.documents[request.uri].snapshot()
-        return is_elsewhere(snapshot, request.offset, self.next_questions.edits)
+        return is_elsewhere(document.snapshot(), request.offset, self._files.history.edits(1))
 
-    async def _found(self, request: NextEditRequest, *, rests: bool = False) -> tuple[Answer, str]:
+    async def _found(self, request: NextEditRequest) -> tuple[Answer, str]:
         """The answer, and what a rename would leave."""
         question, note = self.next_questions.about(request, self.standing.fresh_edits)
-        question = replace(question, rests=rests)
+        question = replace(question, rests=self._rests(request))
         answer = Answer(silence="no answer")
         await asyncio.sleep(0)
         engine = self._questions.engine if self._is_ready else None
@@ -304,6 +306,12 @@ class NextEdits:
     def end(self) -> None:
         if self._ahead is not None:
             self._ahead.cancel()
+
+
+def _joined(by_rule: Answer, at_rest: Answer) -> Answer:
+    """What follows by rule, with what the model makes of the line where the user rests."""
+    silence = "; ".join(filter(None, (by_rule.silence, at_rest.silence)))
+    return at_rest if at_rest.offer else replace(by_rule, silence=silence)
 
 
 def _named(edit: Edit) -> str:

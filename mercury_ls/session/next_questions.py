@@ -125,7 +125,7 @@ class NextQuestions:
         next_question = replace(
             NextQuestion.of(question),
             judge=self._questions.judge("nextEdit"),
-            deadline_ms=self._deadline_ms,
+            deadline_ms=self._deadline_ms(request),
             refused=frozenset(self._refused),
             fresh=fresh,
             is_typing=request.asker.is_typing,
@@ -137,11 +137,13 @@ class NextQuestions:
         )
         return next_question, note
 
-    @property
-    def _deadline_ms(self) -> float:
+    def _deadline_ms(self, request: NextEditRequest) -> float:
         """A rewrite is of use as long as the text stays as it is: only the user's own limit ends it early."""
         info = self._questions.engine.status.info
-        usual = LONGEST_DEADLINE_MS if info and info.rewrites else OPINION_MS
+        is_rewritten = (
+            info is not None and info.rewrites and not (info.rewrites_lines and not (request.invoked or request.rests))
+        )
+        usual = LONGEST_DEADLINE_MS if is_rewritten else OPINION_MS
         return self._questions.settings.engine.deadline_ms or usual
 
     def _where(self, name: str, near: str) -> list[str] | None:

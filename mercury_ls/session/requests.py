@@ -43,12 +43,14 @@ ANYONE = Asker()
 
 
 class NextEditRequest(Struct, frozen=True):
-    """A request for what follows from the last edits, by `asker` at this place; by hand if `invoked`."""
+    """A request for what follows from the last edits, by `asker` at this place; by hand if `invoked`. A user who
+    `rests` has heard what follows by rule, and has gone to another line."""
 
     uri: str
     offset: int
     invoked: bool = False
     asker: Asker = ANYONE
+    rests: bool = False
 
 
 class Patience:

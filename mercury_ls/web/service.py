@@ -16,7 +16,7 @@ from mercury_ls.code import languages
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import applied
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.suggest import Question, gap_at, suggest, where
+from mercury_ls.completion.suggest import OPINION_MS, Question, gap_at, suggest, where
 from mercury_ls.completion.target import Silence
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineLink
@@ -144,7 +144,7 @@ class Service:
                     typed = _within(answer, region)
             if offered.offer is None or (typed.offer and typed.offer.p_accept > offered.offer.p_accept):
                 offered, kind = typed, "inline"
-        if offered.offer is None:
+        if offered.offer is None and not wish.invoked:
             rested = _within(await self._next_edit(place, wish, rests=True), region)
             offered, kind = (rested, "nextEdit") if rested.offer else (offered, kind)
         answer = self._offered(offered, wish.id, place, kind)
@@ -181,7 +181,9 @@ class Service:
         questions = place.questions
         if reason := questions.unavailable(place.uri, wish.invoked):
             return Answer(silence=reason, final=True)
-        question = replace(NextQuestion.of(_question(place, wish, "nextEdit")), rests=rests)
+        question = NextQuestion.of(_question(place, wish, "nextEdit"))
+        if rests:
+            question = replace(question, rests=True, deadline_ms=max(question.deadline_ms or 0.0, OPINION_MS))
         if rests and not (question.rewrites_lines and is_elsewhere(question.snapshot, question.offset, question.edits)):
             return Answer(silence="no edit elsewhere", final=True)
         engine = questions.engine if questions.engine.status.state == "ready" else None

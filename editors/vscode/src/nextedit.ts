@@ -54,6 +54,8 @@ const INVOKED = 1;
 const AUTOMATIC = 2;
 /** Who has not moved for so long after an edit may be about to change this line as well. */
 const REST_MS = 500;
+/** For so long after an edit. */
+const FRESH_MS = 300_000;
 const KEY = process.platform === 'darwin' ? '⌘⌥.' : 'Ctrl+Alt+.';
 const MESSAGE_MS = 8_000;
 
@@ -84,6 +86,8 @@ export class NextEdits implements vscode.Disposable {
   private changedLine: Line | undefined;
   private rests: NodeJS.Timeout | undefined;
   private restedIn: Line | undefined;
+  private asksAtRest = false;
+  private isShown = false;
   private making: readonly Edit[] = [];
   private arrived: vscode.Position | undefined;
   private shown: string | undefined;
@@ -168,8 +172,11 @@ export class NextEdits implements vscode.Disposable {
 
   private moved(): void {
     clearTimeout(this.rests);
+    if (this.asksAtRest) {
+      this.stopAsking();
+    }
     this.show();
-    if (this.offer === undefined && this.around.isAskedAtRest()) {
+    if (this.around.isAskedAtRest() && Date.now() - this.changedAt < FRESH_MS) {
       this.rests = setTimeout(() => this.atRest(), REST_MS);
     }
   }
@@ -177,17 +184,23 @@ export class NextEdits implements vscode.Disposable {
   /** The line in which somebody rests is asked about once, unless it is the one that was changed last. */
   private atRest(): void {
     const editor = vscode.window.activeTextEditor;
-    if (editor === undefined || this.offer !== undefined || this.changedLine === undefined || !editor.selection.isEmpty) {
+    if (editor === undefined || this.changedLine === undefined || !editor.selection.isEmpty) {
       return;
     }
     const { line } = editor.selection.active;
     const here = { uri: editor.document.uri.toString(), line, version: editor.document.version };
+    if (this.offer?.edits.some((edit) => edit.uri === here.uri)) {
+      return;
+    }
     const { uri, line: changed } = this.changedLine;
     if (this.asking !== undefined || this.isTyping) {
       this.rests = setTimeout(() => this.atRest(), REST_MS);
     } else if ((uri !== here.uri || Math.abs(line - changed) > NEAR) && !isSame(here, this.restedIn)) {
       this.restedIn = here;
-      this.askSoon(0);
+      if (vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.enabled', true)) {
+        this.asksAtRest = true;
+        void this.ask(AUTOMATIC, true).finally(() => (this.asksAtRest = false));
+      }
     }
   }
 
@@ -202,7 +215,7 @@ export class NextEdits implements vscode.Disposable {
     this.asking = undefined;
   }
 
-  private async ask(triggerKind = AUTOMATIC): Promise<void> {
+  private async ask(triggerKind = AUTOMATIC, rests = false): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     const client = this.around.connection().running;
     if (!client || !editor || editor.selections.length > 1 || this.around.silence(editor.document)) {
@@ -218,7 +231,7 @@ export class NextEdits implements vscode.Disposable {
     const params = {
       textDocument: { uri: client.code2ProtocolConverter.asUri(editor.document.uri), version: editor.document.version },
       position: client.code2ProtocolConverter.asPosition(editor.selection.active),
-      context: { triggerKind, closedFiles: true, renameProvider, places: true, typing },
+      context: { triggerKind, closedFiles: true, renameProvider, places: true, typing, rests },
     };
     const answer = await client.sendRequest<Answer | null>('mercury/nextEdit', params, mine.token).catch(() => null);
     if (answer) {
@@ -227,8 +240,10 @@ export class NextEdits implements vscode.Disposable {
     }
     if (this.asking === mine) {
       this.asking = undefined;
-      this.put(answer ? offerOf(answer, editor.document.uri.toString()) : undefined);
-      if (typing && !answer) { // something may be left for whoever has stopped
+      if (answer || !rests) {
+        this.put(answer ? offerOf(answer, editor.document.uri.toString()) : undefined);
+      }
+      if (typing && !answer && triggerKind === AUTOMATIC) { // something may be left for whoever has stopped
         this.timer = setTimeout(() => void this.ask(), this.changedAt + WRITTEN_MS - Date.now());
       }
     }
@@ -339,6 +354,7 @@ export class NextEdits implements vscode.Disposable {
   }
 
   private allow(shown: boolean, byTab: boolean): void {
+    this.isShown = shown;
     void vscode.commands.executeCommand('setContext', 'mercury-ls.nextEdit', shown);
     void vscode.commands.executeCommand('setContext', 'mercury-ls.nextEditByTab', shown && byTab);
   }
@@ -370,7 +386,7 @@ export class NextEdits implements vscode.Disposable {
    */
   async accept(part: 'all' | 'one'): Promise<void> {
     const editor = vscode.window.activeTextEditor;
-    if (editor === undefined || this.offer === undefined) {
+    if (editor === undefined || this.offer === undefined || !this.isShown) {
       return part === 'all' ? this.askByHand() : undefined;
     }
     const { edits } = this.offer;

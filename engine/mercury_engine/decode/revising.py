@@ -93,6 +93,8 @@ class Revising(Struct, eq=False):
             yield group
 
     def _rewritten(self, region: Region, answer: RegionAnswer | None) -> Rewritten:
+        if not revisions.is_readable(region.old):
+            return Rewritten(region.old, refused="a line is too long for the model")
         if answer is None:
             return Rewritten(region.old)
         p_keep = math.exp(answer.log_kept)

@@ -77,14 +77,20 @@ def test_model_that_rewrites_is_asked_at_once(editor):
 def test_line_in_which_the_user_rests_is_asked_about(editor):
     editor.open(TEXT, "area.py")
     editor.attached()
-    editor.keys("1Gx")
-    told(editor, "mercury/nextEdit")
     editor.lua(
         "require('mercury.status').changed(vim.lsp.get_clients()[1].id, ...)", {"state": "ready", "atRest": True}
     )
+
+    def asked() -> list[bool | None]:
+        return [request["context"].get("rests") for request in journal(editor, "mercury/nextEdit")]
+
+    editor.until(lambda: asked() == [None], "the question of a client that is ready")
+    editor.keys("1Gx")
+    editor.until(lambda: asked() == [None, None], "the question after an edit")
     answer(editor, SECOND)
     editor.keys("5G")
     shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+    assert asked() == [None, None, True]
 
 
 def test_command_asks_by_hand_where_nothing_is_offered(editor):

@@ -124,12 +124,17 @@ def test_line_in_which_the_user_rests_is_asked_about(resting):
     resting.open(TEXT, cursor="# shapes")
     resting.past = len(journal(resting))
     resting.type(".")
-    heard(resting, "mercury/nextEdit")
+
+    def asked() -> list[bool]:
+        return [request["context"]["typing"] for request in messages(resting, "mercury/nextEdit")]
+
+    resting.until(lambda: asked() == [True, False], "the questions while typing and after it")
     answer(resting, SECOND)
     for _ in range(5):
         resting.press("ArrowDown")
     shows(resting, "aera", "area")
-    assert heard(resting, "mercury/nextEdit")["position"]["line"] == 5
+    last = heard(resting, "mercury/nextEdit")
+    assert (last["position"]["line"], last["context"]["rests"]) == (5, True)
 
 
 def test_key_asks_by_hand_where_nothing_is_offered(window):

@@ -92,14 +92,19 @@ async def test_line_where_the_user_rests_is_asked_about(line_rewriting):
     line = RESTED.index("return width") + len(", height")
     assert (await session.next_edits.ask(uri, line)).offer is None
     assert "a next edit is ready" in await session.next_edits.why(uri, line)
-    (edit,) = (await session.next_edits.ask(uri, line)).edits
+    (edit,) = (await session.next_edits.ask(uri, line, rests=True)).edits
     assert edit.text == " * height"
 
 
 async def test_rest_at_the_last_edit_is_none(line_rewriting):
     session, uri = line_rewriting
-    for _ in range(2):
-        assert (await session.next_edits.ask(uri, 22)).offer is None
+    assert (await session.next_edits.ask(uri, 22, rests=True)).offer is None
+
+
+async def test_why_joins_what_rules_and_the_model_say_of_the_line(line_rewriting):
+    session, uri = line_rewriting
+    why = await session.next_edits.why(uri, RESTED.index("\n\n\n") + len("\n\n, height"))
+    assert why.startswith("no rule knows what follows from the last edits; only the model was asked about this line; ")
 
 
 async def test_offer_in_another_file_does_not_hold_up_what_the_line_needs(line_rewriting, tmp_path):
@@ -108,18 +113,19 @@ async def test_offer_in_another_file_does_not_hold_up_what_the_line_needs(line_r
     for version, line in enumerate((0, 1), 2):
         session.change(there, version, [((line, 4, line, 7), "load")], "utf-16")
     assert (await session.next_edits.ask(there, 4)).offer
-    assert (await session.next_edits.ask(uri, 22)).silence.startswith(next_edits.ELSEWHERE)
+    assert (await session.next_edits.ask(uri, 22, rests=True)).silence.startswith(next_edits.ELSEWHERE)
     line = RESTED.index("return width") + len(", height")
-    assert [edit.text for edit in (await session.next_edits.ask(uri, line)).edits] == [" * height"]
+    offer = (await session.next_edits.ask(uri, line, rests=True)).offer
+    assert [edit.text for edit in offer.edits] == [" * height"]
+    assert (await session.next_edits.ask(there, 4)).silence.startswith(next_edits.ELSEWHERE)
 
 
 async def test_rejected_edit_of_the_line_comes_by_hand_alone(line_rewriting, monkeypatch):
     monkeypatch.setattr(next_edits, "QUIET_AFTER_REJECTION_SECONDS", 0.0)
     session, uri = line_rewriting
     line = RESTED.index("return width") + len(", height")
-    await session.next_edits.ask(uri, line)
-    session.rejected((await session.next_edits.ask(uri, line)).offer.id)
-    assert (await session.next_edits.ask(uri, line)).offer is None
+    session.rejected((await session.next_edits.ask(uri, line, rests=True)).offer.id)
+    assert (await session.next_edits.ask(uri, line, rests=True)).offer is None
     assert (await session.next_edits.ask(uri, line, invoked=True)).offer
 
 
@@ -206,8 +212,8 @@ async def test_explicit_request_asks_an_engine_that_was_ready_before_the_search_
     uri = await edited(starting, tmp_path)
     search = starting.next_edits._found
 
-    async def slow(request, **known):
-        answer = await search(request, **known)
+    async def slow(request):
+        answer = await search(request)
         await starting.engine.start()
         return answer
 

@@ -14,12 +14,12 @@ local METHOD, METHOD_NOT_FOUND = "mercury/nextEdit", -32601
 local INVOKED, AUTOMATIC = 1, 2
 local NEAR = 2
 local EAGER_MS = 10
-local REST_MS = 500
+local REST_MS, FRESH_MS = 500, 300000
 local space = vim.api.nvim_create_namespace("mercury.nextedit")
 
 local offer = nil ---@type mercury.Offer?
 local rejected = nil ---@type { buf: integer, version: integer }? where the user has rejected one, as long as nothing changes
-local edited = nil ---@type { buf: integer, row: integer }? where the last change was
+local edited = nil ---@type { buf: integer, row: integer, at: integer }? where and when the last change was
 local rested = nil ---@type { buf: integer, row: integer, version: integer }? where a line was asked about last
 local deaf = {} ---@type table<integer, true> clients whose server knows no next edits
 
@@ -231,6 +231,7 @@ end
 
 function M.clear()
   asking.stop()
+  resting.stop()
   clear_display()
   preview.close()
   offer = nil
@@ -266,24 +267,25 @@ local function rename_provider(buf)
   end
 end
 
-local function ask(buf, kind, without)
+-- Whether that was asked: not in other modes, nor where nothing may be shown.
+local function ask(asker, more, heard)
+  local buf = vim.api.nvim_get_current_buf()
   local client = client_of.editor(buf)
   if not client or deaf[client.id] or quiet.reason(buf) or vim.api.nvim_get_mode().mode ~= "n" then
-    return without and without()
+    return false
   end
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
-  params.context =
-    { triggerKind = kind or AUTOMATIC, closedFiles = true, renameProvider = rename_provider(buf), typing = false, places = true }
+  local context =
+    { triggerKind = AUTOMATIC, closedFiles = true, renameProvider = rename_provider(buf), typing = false, places = true }
+  params.context = vim.tbl_extend("force", context, more)
   local version = offers.version(buf)
-  asking.ask(client, METHOD, params, buf, function(err, answer)
+  asker.ask(client, METHOD, params, buf, function(err, answer)
     if vim.api.nvim_buf_is_loaded(buf) and offers.version(buf) == version then
-      answered(client, err, answer)
-      if without and not offer then
-        without()
-      end
+      heard(client, err, answer)
     end
   end)
+  return true
 end
 
 -- What was asked before is void: its answer would be for a text that is gone.
@@ -295,7 +297,7 @@ local function ask_soon()
     wait = math.min(wait, EAGER_MS)
   end
   asking.soon(wait, function()
-    ask(vim.api.nvim_get_current_buf())
+    ask(asking, {}, answered)
   end)
 end
 
@@ -305,42 +307,63 @@ local function cursor()
 end
 
 local function changed()
+  resting.stop()
   if offer and not offers.is_current(offer) then
     M.clear()
   end
-  edited = cursor()
+  edited = vim.tbl_extend("error", cursor(), { at = vim.uv.now() })
   M.refresh()
 end
 
--- Who rests in another line after an edit may be about to change it as well.
+local function is_offered_in(buf)
+  return offer ~= nil and vim.iter(offer.hunks):any(function(hunk)
+    return hunk.buf == buf
+  end)
+end
+
+-- Who rests in another line after an edit may be about to change it as well. What is on offer elsewhere stays if there
+-- is nothing here.
 local function at_rest()
-  local client = client_of.editor(vim.api.nvim_get_current_buf())
-  if offer or not client or not require("mercury.status").is_asked_at_rest(client.id) then
+  local here = cursor()
+  local client = client_of.editor(here.buf)
+  local function heard(_, err, answer)
+    if client and not err and type(answer) == "table" then
+      answered(client, err, answer)
+    end
+  end
+  if not client or not require("mercury.status").is_asked_at_rest(client.id) then
     return
   elseif asking.is_waiting() then
     resting.soon(REST_MS, at_rest)
-  elseif not vim.deep_equal(rested, cursor()) then
-    rested = cursor()
-    ask(rested.buf)
+  elseif not vim.deep_equal(rested, here) and ask(resting, { rests = true }, heard) then
+    rested = here
   end
 end
 
 local function moved()
   resting.stop()
-  local here = cursor()
-  local is_elsewhere = edited and (here.buf ~= edited.buf or math.abs(here.row - edited.row) > NEAR)
   if offer then
     show()
-  elseif is_elsewhere and options.current.next_edit then
+  end
+  local here = cursor()
+  local is_fresh = edited and vim.uv.now() - edited.at < FRESH_MS
+  local is_elsewhere = is_fresh and (here.buf ~= edited.buf or math.abs(here.row - edited.row) > NEAR)
+  if is_elsewhere and options.current.next_edit and not is_offered_in(here.buf) then
     resting.soon(REST_MS, at_rest)
   end
 end
 
 -- Asks by hand what follows from the last edits, and in the cursor's line.
 function M.ask()
-  ask(vim.api.nvim_get_current_buf(), INVOKED, function()
+  local function heard(client, err, answer)
+    answered(client, err, answer)
+    if not offer then
+      say("there is no next edit; :Mercury why has the reason")
+    end
+  end
+  if not ask(asking, { triggerKind = INVOKED }, heard) then
     say("there is no next edit; :Mercury why has the reason")
-  end)
+  end
 end
 
 -- Asks again for what follows from the last edits.
