@@ -51,9 +51,9 @@ class NextQuestion(Question, frozen=True, kw_only=True):
 
     @property
     def is_for_a_rewriter(self) -> bool:
-        """Whether a next-edit model has something to do: on request always, otherwise once any text has changed. Its
-        silence can be trusted, also where rules have nothing to learn from."""
-        return self.rewrites and (self.invoked or self.history.mark > 0)
+        """Whether a next-edit model has something to do: on request always, otherwise once any text has changed, unless
+        it rewrites the cursor's line alone. Its silence can be trusted, also where rules have nothing to learn from."""
+        return self.rewrites and (self.invoked or (self.history.mark > 0 and not self.rewrites_lines))
 
     @property
     def situation(self) -> Situation:
