@@ -112,9 +112,8 @@ def _text_edit(text: str, first: int, hunk: CommitHunk) -> TextEdit:
 
 def at_line(moment: Moment, asked: Asked) -> Moment:
     """The user has gone to the first line that is due, else to the likeliest of all."""
-    path, offset = next(((path, edits[0].start) for path, edits in moment.due.items() if edits), None) or _likeliest(
-        moment
-    )
+    lines_due = ((path, edits[0].start) for path, edits in moment.due.items() if edits)
+    path, offset = next(lines_due, None) or _likeliest(moment)
     text = moment.files[path].line(moment.files[path].line_of(offset))
     return replace(moment, path=path, offset=offset + len(text) - len(text.lstrip()), asked=asked)
 
@@ -132,15 +131,8 @@ def question_of(moment: Moment, engine: Local | None) -> NextQuestion:
     info = engine.engine.info() if engine else None
     question = question_at(moment.files[moment.path], moment.offset, moment.history, info)
     neighbours = tuple(file for path, file in moment.files.items() if path != moment.path)
-    rewrites_lines = info is not None and info.rewrites_lines
-    return replace(
-        question,
-        neighbours=neighbours,
-        rewrites_lines=rewrites_lines,
-        is_typing=False,
-        rests=moment.asked == "rest",
-        invoked=moment.asked == "hand",
-    )
+    rests, invoked = moment.asked == "rest", moment.asked == "hand"
+    return replace(question, neighbours=neighbours, is_typing=False, rests=rests, invoked=invoked)
 
 
 async def verdict(moment: Moment, engine: Local | None) -> Verdict:
@@ -171,10 +163,10 @@ def _edits_in(answer: Answer, file: Snapshot) -> list[TextEdit]:
 def _line_row(number: int, moment: Moment, engine: Local) -> dict[str, Any]:
     question = question_of(moment, engine)
     found = candidates_after(question.situation)
-    asked_line = cursor_line.at_cursor(question)
-    *_, last = engine.engine.rewrite(cursor_line.regions(question, asked_line))
+    asked_lines = cursor_line.at_cursor(question)
+    *_, last = engine.engine.rewrite(cursor_line.regions(question, asked_lines))
     text = last.regions[0]
-    rewrite = cursor_line.rewrite_of(question, asked_line, text, [] if isinstance(found, Silence) else found)
+    rewrite = cursor_line.rewrite_of(question, asked_lines, text, [] if isinstance(found, Silence) else found)
     written = () if isinstance(rewrite, Silence) else rewrite.edits
     edits = [TextEdit(edit.start, edit.end, edit.text or "", edit.uri) for edit in written]
     expected = moment.due[moment.path]
@@ -184,8 +176,8 @@ def _line_row(number: int, moment: Moment, engine: Local) -> dict[str, Any]:
         "kept": text.p_keep,
         "p": text.confidence,
         "edits": len(edits),
-        "right": bool(edits) and is_exact(asked_line.snapshot.text, edits, expected),
-        "partly": bool(edits) and all(case_verdict(asked_line.snapshot, edit, expected)[0] for edit in edits),
+        "right": bool(edits) and is_exact(asked_lines.snapshot.text, edits, expected),
+        "partly": bool(edits) and all(case_verdict(asked_lines.snapshot, edit, expected)[0] for edit in edits),
     }
 
 

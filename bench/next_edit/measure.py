@@ -183,7 +183,7 @@ def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQue
     question = question_at(snapshot, case.offset, case.history, info, bar)
     if info is None:
         return question
-    return replace(question, rewrites_lines=info.rewrites_lines, judges=judges_in_time(info))
+    return replace(question, judges=judges_in_time(info))
 
 
 def question_at(
@@ -201,6 +201,7 @@ def question_at(
         session="bench",
         bar=bar,
         rewrites=info is not None and info.rewrites,
+        rewrites_lines=info is not None and info.rewrites_lines,
         judges=info is not None and info.judges,
     )
 

@@ -56,6 +56,8 @@ class Mention(Struct, frozen=True, order=True):
 
 LINES_AROUND = 4
 """Whole lines above an edit or a small region, and below it, that a model reads with it."""
+MARGIN = 1
+"""Lines on either side of the one that a model is asked about, which it may change as well."""
 
 
 class Edit(Struct, frozen=True, omit_defaults=True):

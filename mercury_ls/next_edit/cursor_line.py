@@ -1,7 +1,7 @@
 """The line where the user rests after an edit, or asks by hand: a model that was taught to edit rewrites it.
 
-    asked_line = at_cursor(question)
-    regions(question, asked_line)    # what the model is asked
+    asked_lines = at_cursor(question)
+    regions(question, asked_lines)    # what the model is asked
 
 Nobody knows so well where the next edit is due as the user who has gone there. What the model writes elsewhere was
 hardly ever right (docs/log/2026-Q4.md), so it is asked about nothing else.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import LINES_AROUND, Edit, Region, Regions, Rewritten
+from mercury_engine.api import LINES_AROUND, MARGIN, Edit, Region, Regions, Rewritten
 from mercury_engine.mentions import Edited, changed_names, mentions
 from mercury_engine.prompts.lines import lines_of as whole_lines
 from mercury_ls.code.documents import Snapshot, cached, unified
@@ -26,11 +26,9 @@ REMEMBERED = 8
 """Edits of the past that a model reads."""
 NEAR = 2
 """Lines from the last edit that still belong to its place."""
-MARGIN = 1
-"""Lines on either side that are asked about with the cursor's, as in training."""
 
 
-class AskedLine(Struct, frozen=True):
+class AskedLines(Struct, frozen=True):
     """Lines `first` to `stop` of a file."""
 
     snapshot: Snapshot
@@ -54,30 +52,30 @@ def is_elsewhere(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> bool
     return not first - NEAR <= line < first + edits[-1].after.count("\n") + NEAR
 
 
-def at_cursor(question: NextQuestion) -> AskedLine:
+def at_cursor(question: NextQuestion) -> AskedLines:
     snapshot, line = question.snapshot, question.snapshot.line_of(question.offset)
-    return AskedLine(snapshot, max(0, line - MARGIN), min(line + MARGIN + 1, snapshot.line_count))
+    return AskedLines(snapshot, max(0, line - MARGIN), min(line + MARGIN + 1, snapshot.line_count))
 
 
-def regions(question: NextQuestion, asked_line: AskedLine) -> Regions:
+def regions(question: NextQuestion, asked_lines: AskedLines) -> Regions:
     files = {snapshot.path: _lines_of(snapshot) for snapshot in question.files.values()}
     edits = question.history.edits(REMEMBERED)
     return Regions(
         session=question.session,
         edits=tuple(_with_mentions(edits, files)),
-        regions=(_region(asked_line, files[asked_line.snapshot.path]),),
+        regions=(_region(asked_lines, files[asked_lines.snapshot.path]),),
         cursor=0,
     )
 
 
 def rewrite_of(
-    question: NextQuestion, asked_line: AskedLine, answer: Rewritten, candidates: Sequence[Candidate]
+    question: NextQuestion, asked_lines: AskedLines, answer: Rewritten, candidates: Sequence[Candidate]
 ) -> RegionRewrite | Silence:
     """What the model makes of the lines, or why that is not offered."""
     # A region ends with the line break of its last line, the asked lines before it.
     answer = replace(answer, text=answer.text.removesuffix("\n"))
-    rewrite = rewritten(question, asked_line.snapshot, (asked_line.start, asked_line.end), answer, candidates)
-    if isinstance(rewrite, Silence) or _writes_a_line(asked_line.snapshot, rewrite.edits):
+    rewrite = rewritten(question, asked_lines.snapshot, (asked_lines.start, asked_lines.end), answer, candidates)
+    if isinstance(rewrite, Silence) or _writes_a_line(asked_lines.snapshot, rewrite.edits):
         return rewrite
     return Silence("the model only adds or removes lines")
 
@@ -109,8 +107,8 @@ def _with_mentions(edits: Iterable[Edit], files: Mapping[str, Sequence[str]]) ->
         yield replace(edit, mentions=tuple(lines))
 
 
-def _region(asked_line: AskedLine, lines: Sequence[str]) -> Region:
-    first, stop, snapshot = asked_line.first, asked_line.stop, asked_line.snapshot
+def _region(asked_lines: AskedLines, lines: Sequence[str]) -> Region:
+    first, stop, snapshot = asked_lines.first, asked_lines.stop, asked_lines.snapshot
     above, below = lines[max(0, first - LINES_AROUND) : first], lines[stop : stop + LINES_AROUND]
     old = "".join(lines[first:stop])
     return Region(snapshot.path, snapshot.language, old, "".join(above), "".join(below), first)

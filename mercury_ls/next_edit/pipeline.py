@@ -61,13 +61,13 @@ class Suggesting(Protocol):
     def judge(self, proposals: Proposals) -> AsyncGenerator[Opinions]: ...
 
 
-async def next_edits(question: NextQuestion, engine: Suggesting | None) -> AsyncGenerator[Answer]:
+def next_edits(question: NextQuestion, engine: Suggesting | None) -> AsyncGenerator[Answer]:
+    """What follows from the last edits, or, of a user who rests, from the model's word on this line alone."""
+    return _at_rest(question, engine) if question.rests else _after_an_edit(question, engine)
+
+
+async def _after_an_edit(question: NextQuestion, engine: Suggesting | None) -> AsyncGenerator[Answer]:
     """What follows by rule at once, then again with each draft of the model."""
-    if question.rests:
-        async with aclosing(_at_rest(question, engine)) as model_answers:
-            async for answer in model_answers:
-                yield answer
-        return
     found = await question.cost.in_turns(searching(question.situation), Silence(TOO_LONG))
     reason = _unlearnable(question) or (found.reason if isinstance(found, Silence) else NOTHING_FOLLOWS)
     if isinstance(found, Silence) and (engine is None or not question.is_for_a_rewriter):
@@ -186,13 +186,13 @@ async def _line_rewritten_by(
     by_rule, bar = answer, ranking.load().bar
     if not question.history.mark or any(candidate.certain for candidate in group(question, candidates, bar)):
         return
-    asked_line = cursor_line.at_cursor(question)
-    regions = Deadline(question.deadline_ms).limited(cursor_line.regions(question, asked_line))
+    asked_lines = cursor_line.at_cursor(question)
+    regions = Deadline(question.deadline_ms).limited(cursor_line.regions(question, asked_lines))
     try:
         async with aclosing(engine.rewrite(regions)) as drafts:
             async for draft in drafts:
                 if draft.final:
-                    rewrite = cursor_line.rewrite_of(question, asked_line, draft.regions[0], candidates)
+                    rewrite = cursor_line.rewrite_of(question, asked_lines, draft.regions[0], candidates)
                     answer = await _with_written(question, (), rewrite, by_rule)
                     is_sure = answer.offer is not None and answer.offer.p_accept >= bar
                     answer = answer if is_sure or by_rule.offer is None else by_rule

@@ -81,7 +81,8 @@ class NextEdits:
         began = self._clock()
         self._files.compare_closed()
         self.next_questions.asked_by(asker, uri)
-        answer = await self._current_or_new(NextEditRequest(uri, offset, invoked, asker, rests))
+        request = NextEditRequest(uri, offset, invoked, asker)
+        answer = await self._current_or_new(replace(request, rests=rests and self._is_left(request)))
         outcome = f"{len(answer.offer.edits)} shown" if answer.offer else without_code(answer.silence)
         self._note(uri, offset, f"next edit: {outcome}", began)
         return answer
@@ -91,7 +92,7 @@ class NextEdits:
             await asyncio.wait([self._ahead])
         if (offer := self.standing.current()) and request.asker.leaves_to_renamer(offer):
             self.standing.drop()
-        elif offer and not self.is_outdated and request.asker.shown(offer) and not self._passes(offer, request):
+        elif offer and not self.is_outdated and request.asker.shown(offer) and not _passes(offer, request):
             return self._shown(Answer((offer,), final=True), request)
         if reason := self._questions.unavailable(request.uri, request.invoked) or self._reason_to_wait(request):
             return Answer(silence=reason, final=True)
@@ -115,8 +116,8 @@ class NextEdits:
         if reason := self._reason_to_wait(request):
             return reason
         answer, note = await self._found(request)
-        if not answer.offer and self._rests(resting := replace(request, rests=True)):
-            answer = _joined(answer, (await self._found(resting))[0])
+        if not answer.offer and self._is_left(request):
+            answer = _joined(answer, (await self._found(replace(request, rests=True)))[0])
         if answer.offer:
             ready = f"a next edit is ready: {described(answer.offer, uri)}"
             return with_sent(_with_note(ready, _joined_notes(note, answer.offer)), answer)
@@ -173,7 +174,7 @@ class NextEdits:
         await self._read(uri)
         if reason := self._questions.unavailable(uri, request.invoked):  # it may have been closed meanwhile
             return Answer(silence=reason, final=True)
-        mark, document, rests = files.history.mark, files.documents[uri], self._rests(request)
+        mark, document = files.history.mark, files.documents[uri]
         self._answered_at = mark
         lacked_engine = self._is_starting
         answer, note = await self._found(request)
@@ -189,13 +190,13 @@ class NextEdits:
         if answer.offer and answer.offer.kind != "region":
             await asyncio.sleep(max(settled - self._now(), 0.0))
         if answer.offer is None:
-            if rests and (offer := self.standing.current()):
+            if request.rests and (offer := self.standing.current()):
                 return self._shown(Answer((offer,), final=True), request)
             self.standing.drop()
             return replace(answer, silence=_silence_of(answer, note, request))
         self._gap = files.workspace.gap() if note else ""
         offer = replace(answer.offer, id=uuid.uuid4().hex[:16], note=_joined_notes(note, answer.offer))
-        edits = () if rests else self.next_questions.edits
+        edits = () if request.rests else self.next_questions.edits
         if self.standing.put(offer, mark, edits[-1].path if edits else document.path):
             self._tally.offered(offer.id, document.language, "nextEdit", self._questions.taught_by("nextEdit", offer))
         if offer := self.standing.current():
@@ -221,21 +222,16 @@ class NextEdits:
             return replace(answer, offers=(shown,))
         return Answer(silence=f"{ELSEWHERE}: {described(offer, uri)}", final=True)
 
-    def _passes(self, offer: Offer, request: NextEditRequest) -> bool:
-        """Whether the user has gone on to another file than those of the offer."""
-        return self._rests(request) and all(edit.uri != request.uri for edit in offer.edits)
-
-    def _rests(self, request: NextEditRequest) -> bool:
-        """Whether the user rests in another line than that of the last edit, and a model may know of it."""
+    def _is_left(self, request: NextEditRequest) -> bool:
+        """Whether the user has left the last edit for a line of which a model may know."""
         info, document = self._questions.engine.status.info, self._files.documents.get(request.uri)
-        if not request.rests or document is None or info is None or not info.rewrites_lines:
+        if document is None or info is None or not info.rewrites_lines:
             return False
         return is_elsewhere(document.snapshot(), request.offset, self._files.history.edits(1))
 
     async def _found(self, request: NextEditRequest) -> tuple[Answer, str]:
         """The answer, and what a rename would leave."""
         question, note = self.next_questions.about(request, self.standing.fresh_edits)
-        question = replace(question, rests=self._rests(request))
         answer = Answer(silence="no answer")
         await asyncio.sleep(0)
         engine = self._questions.engine if self._is_ready else None
@@ -306,6 +302,11 @@ class NextEdits:
     def end(self) -> None:
         if self._ahead is not None:
             self._ahead.cancel()
+
+
+def _passes(offer: Offer, request: NextEditRequest) -> bool:
+    """Whether the user has gone on to another file than those of the offer."""
+    return request.rests and all(edit.uri != request.uri for edit in offer.edits)
 
 
 def _joined(by_rule: Answer, at_rest: Answer) -> Answer:

@@ -134,15 +134,16 @@ class NextQuestions:
             diagnostics=diagnostics if version == snapshot.version else (),
             broken=broken,
             shows_places=request.asker.places,
+            rests=request.rests,
         )
         return next_question, note
 
     def _deadline_ms(self, request: NextEditRequest) -> float:
         """A rewrite is of use as long as the text stays as it is: only the user's own limit ends it early."""
         info = self._questions.engine.status.info
-        is_rewritten = (
-            info is not None and info.rewrites and not (info.rewrites_lines and not (request.invoked or request.rests))
-        )
+        is_rewritten = info is not None and info.rewrites
+        if info is not None and info.rewrites_lines:
+            is_rewritten = request.invoked or request.rests
         usual = LONGEST_DEADLINE_MS if is_rewritten else OPINION_MS
         return self._questions.settings.engine.deadline_ms or usual
 

@@ -183,9 +183,9 @@ class Service:
             return Answer(silence=reason, final=True)
         question = NextQuestion.of(_question(place, wish, "nextEdit"))
         if rests:
+            if not question.rewrites_lines or not is_elsewhere(question.snapshot, question.offset, question.edits):
+                return Answer(silence="no edit elsewhere", final=True)
             question = replace(question, rests=True, deadline_ms=max(question.deadline_ms or 0.0, OPINION_MS))
-        if rests and not (question.rewrites_lines and is_elsewhere(question.snapshot, question.offset, question.edits)):
-            return Answer(silence="no edit elsewhere", final=True)
         engine = questions.engine if questions.engine.status.state == "ready" else None
         latest = Answer(silence="no answer", final=True)
         async with aclosing(next_edits(question, engine)) as answers:

@@ -76,8 +76,7 @@ class Mercury implements vscode.Disposable {
       connection: () => this.connection,
       silence: (document) => this.silence(document),
       hasGhost: (uri, line) => this.ghost.isAt(uri, line),
-      isEager: () => this.state.engine?.state === 'ready' && this.state.engine.eager === true,
-      isAskedAtRest: () => this.state.engine?.state === 'ready' && this.state.engine.atRest === true,
+      wishes: (wish) => this.state.engine?.state === 'ready' && this.state.engine[wish] === true,
     });
     this.server = new Server(context, this.log, () => this.state.server === 'missing' && void this.start());
     const provideTextDocumentContent = (uri: vscode.Uri) => this.pages.get(uri.path) ?? '';

@@ -71,10 +71,8 @@ export interface Surroundings {
   silence(document: vscode.TextDocument): string;
   /** Whether ghost text may stand in this line: one thing at a time. */
   hasGhost(uri: string, line: number): boolean;
-  /** Whether the server is to be asked at once. */
-  isEager(): boolean;
-  /** Whether the server is to be asked where the user rests. */
-  isAskedAtRest(): boolean;
+  /** Whether the server wishes to be asked at once, or where the user rests. */
+  wishes(wish: 'eager' | 'atRest'): boolean;
 }
 
 export class NextEdits implements vscode.Disposable {
@@ -86,7 +84,7 @@ export class NextEdits implements vscode.Disposable {
   private changedLine: Line | undefined;
   private rests: NodeJS.Timeout | undefined;
   private restedIn: Line | undefined;
-  private asksAtRest = false;
+  private askingAtRest: vscode.CancellationTokenSource | undefined;
   private isShown = false;
   private making: readonly Edit[] = [];
   private arrived: vscode.Position | undefined;
@@ -162,9 +160,9 @@ export class NextEdits implements vscode.Disposable {
     }
   }
 
-  private askSoon(pause: number, wait = this.around.isEager() ? EAGER_MS : pause): void {
+  private askSoon(pause: number, wait = this.around.wishes('eager') ? EAGER_MS : pause): void {
     this.stopAsking();
-    if (vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.enabled', true)) {
+    if (this.isEnabled) {
       this.edited = { at: Date.now(), pause };
       this.timer = setTimeout(() => void this.ask(), wait);
     }
@@ -172,11 +170,11 @@ export class NextEdits implements vscode.Disposable {
 
   private moved(): void {
     clearTimeout(this.rests);
-    if (this.asksAtRest) {
+    if (this.asking !== undefined && this.asking === this.askingAtRest) {
       this.stopAsking();
     }
     this.show();
-    if (this.around.isAskedAtRest() && Date.now() - this.changedAt < FRESH_MS) {
+    if (this.around.wishes('atRest') && Date.now() - this.changedAt < FRESH_MS) {
       this.rests = setTimeout(() => this.atRest(), REST_MS);
     }
   }
@@ -197,11 +195,15 @@ export class NextEdits implements vscode.Disposable {
       this.rests = setTimeout(() => this.atRest(), REST_MS);
     } else if ((uri !== here.uri || Math.abs(line - changed) > NEAR) && !isSame(here, this.restedIn)) {
       this.restedIn = here;
-      if (vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.enabled', true)) {
-        this.asksAtRest = true;
-        void this.ask(AUTOMATIC, true).finally(() => (this.asksAtRest = false));
+      if (this.isEnabled) {
+        void this.ask(AUTOMATIC, true);
+        this.askingAtRest = this.asking;
       }
     }
+  }
+
+  private get isEnabled(): boolean {
+    return vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.enabled', true);
   }
 
   private get isTyping(): boolean {

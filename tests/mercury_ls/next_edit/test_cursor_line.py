@@ -90,6 +90,11 @@ def test_model_is_asked_by_hand_alone():
     assert editor.asked == []
 
 
+@pytest.mark.parametrize("invoked", [False, True])
+def test_silence_of_rules_ends_the_search_unless_the_model_is_asked_by_hand(invoked):
+    assert question(invoked=invoked).is_for_a_rewriter is invoked
+
+
 def test_model_is_not_asked_without_an_edit():
     editor = Editor()
     assert not answer_of(question(DRAWN.replace("⟦→strict⟧", "strict")), editor).edits

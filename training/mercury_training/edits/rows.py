@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.api import LINES_AROUND, Region
+from mercury_engine.api import LINES_AROUND, MARGIN, Region
 from mercury_engine.mentions import COMMON, NAME, Edited, changed_names, mentions
 from mercury_engine.tokens import revisions
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -20,7 +20,7 @@ from mercury_engine.tokens.vocabulary import PAD
 from mercury_training.corpus.history import CommitHunk, in_plausible_order
 from mercury_training.corpus.sources import language_of
 from mercury_training.edits.commits import Commit
-from mercury_training.edits.spots import MARGIN, PastEdit, indexed, spots
+from mercury_training.edits.spots import PastEdit, indexed, spots
 from mercury_training.rows.blocks import Block, visible_ranges
 from mercury_training.rows.packing import RANGES, Packed, RowShape
 

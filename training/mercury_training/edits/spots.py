@@ -26,8 +26,6 @@ FADING = 0.8
 """How much less each older edit counts."""
 APART = 2
 """Lines between two spots of a file, at least: what is nearer is one place."""
-MARGIN = 1
-"""Lines on either side of a spot that a model is asked about with it."""
 
 DISTANCES = (3, 8, 20, 60, 200)
 """Lines from the newest edit, by steps: how likely the next one is does not fall evenly."""

@@ -23,16 +23,19 @@ function M.changed(id, params)
   end
 end
 
+local function wishes(id, wish)
+  local told = states[id] or {}
+  return told.state == "ready" and told[wish] == true
+end
+
 -- Whether next edits are to be asked for at once: a model that rewrites is ready, at no price for each.
 function M.is_eager(id)
-  local told = states[id] or {}
-  return told.state == "ready" and told.eager == true
+  return wishes(id, "eager")
 end
 
 -- Whether they are also to be asked for where the user rests: a model that rewrites lines is ready.
 function M.is_asked_at_rest(id)
-  local told = states[id] or {}
-  return told.state == "ready" and told.atRest == true
+  return wishes(id, "atRest")
 end
 
 function M.forget(id)
