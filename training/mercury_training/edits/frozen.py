@@ -29,6 +29,8 @@ LEARNING = ("query", "key", "value", "output", "down")
 LEARNED = "learned/"
 """Before the names of what learns, in optimisers and states."""
 TINY = 1e-12
+QUICK_ROWS = 512
+"""Of a product in bfloat16: with 1,000 to 1,152 rows of 4,864 numbers oneDNN is half as fast."""
 
 
 def quickest() -> torch.dtype:
@@ -85,7 +87,8 @@ class _Bfloat16Matrix(nn.Module):
         self.register_buffer("weight", weight_OI.bfloat16())
 
     def forward(self, x_RI: Tensor) -> Tensor:
-        return functional.linear(x_RI.bfloat16(), self.weight)
+        parts = [functional.linear(part, self.weight) for part in x_RI.bfloat16().split(QUICK_ROWS)]
+        return torch.cat(parts) if len(parts) > 1 else parts[0]
 
 
 _MATRICES = {torch.int8: _Int8Matrix, torch.bfloat16: _Bfloat16Matrix}
@@ -123,8 +126,8 @@ class FrozenEmbedding(nn.Module):
         super().__init__()
         self.precision = precision
         self.weight: Tensor
-        self.register_buffer("weight", embedding.weight.detach().float())
-        self.special = nn.Parameter(self.weight[: len(SPECIALS)].clone())
+        self.register_buffer("weight", embedding.weight.detach().to(precision))
+        self.special = nn.Parameter(embedding.weight[: len(SPECIALS)].detach().float())
 
     def forward(self, ids_BT: Tensor) -> Tensor:
         text_BTD = functional.embedding(ids_BT, self.weight)
@@ -132,9 +135,9 @@ class FrozenEmbedding(nn.Module):
         return torch.where((ids_BT < len(SPECIALS))[..., None], special_BTD, text_BTD).to(self.precision)
 
     def logits(self, hidden_RD: Tensor) -> Tensor:
-        hidden_RD = hidden_RD.float()
-        special_RS = functional.linear(hidden_RD, self.special)
-        return torch.cat([special_RS, functional.linear(hidden_RD, self.weight[len(SPECIALS) :])], 1)
+        special_RS = functional.linear(hidden_RD.float(), self.special)
+        text_RV = functional.linear(hidden_RD.to(self.precision), self.weight[len(SPECIALS) :])
+        return torch.cat([special_RS, text_RV.float()], 1)
 
 
 def freeze(model: Model, rank: int, seed: int, precision: torch.dtype) -> Model:
