@@ -6,8 +6,9 @@ COMMITS is what `python -m mercury_training.edits.commits` wrote. Of each commit
 order; the others are due, wherever they are in its files, which are all open. Now and then all are done: then nothing
 is due. An answer is right when its edits are some of those that are due, and nothing else. Several engines answer the
 same rows, and `none` is the rules alone. `--at-line`: the user has gone to the first line that is due, or, where
-nothing is due, to the likeliest line of all, and rests there or asks by hand; `--rows OUT` writes what a model makes of
-this line, to fit its bar to.
+nothing is due, to the likeliest line of all, and rests there or asks by hand; who rests there was asked about another
+line on the way, which a model begins with the edits (`first p50`). `--rows OUT` writes what a model makes of this line,
+to fit its bar to.
 """
 
 import argparse
@@ -18,13 +19,12 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.harness.measures import machine
+from bench.harness.measures import machine, percentile
 from bench.next_edit.cases import candidates_after
 from bench.next_edit.cases import verdict as case_verdict
 from bench.next_edit.measure import Local, engine_of, is_exact, last_of, question_at
@@ -46,7 +46,8 @@ from mercury_training.evaluate.metrics import wilson
 
 PAUSE = 60.0
 """Seconds between two edits."""
-
+ON_THE_WAY = 8
+"""Lines before the one that the user goes to."""
 
 Asked = Literal["after an edit", "rest", "hand"]
 
@@ -68,7 +69,7 @@ class Moment(Struct, frozen=True):
 
 class Verdict(Struct, frozen=True):
     """Of what is shown, `right` is all that is due at its places, and `partly` a step towards it; `led` is the user who
-    is shown a place alone."""
+    is shown a place alone. `first_seconds` is how long the first question after the edits took, on the way."""
 
     due: bool
     shown: bool = False
@@ -76,6 +77,7 @@ class Verdict(Struct, frozen=True):
     partly: bool = False
     led: bool = False
     seconds: float = 0.0
+    first_seconds: float = 0.0
 
     @property
     def wrong(self) -> bool:
@@ -139,9 +141,21 @@ async def verdict(moment: Moment, engine: Local | None) -> Verdict:
     question = question_of(moment, engine)
     for file in question.files.values():
         _ = file.tree  # it is made while the user types
+    first_seconds = 0.0
+    if question.rests:
+        _, first_seconds = await _timed(question_of(replace(moment, offset=_on_the_way(moment)), engine), engine)
+    answer, seconds = await _timed(question, engine)
+    return replace(_judged(moment, answer, seconds), first_seconds=first_seconds)
+
+
+def _on_the_way(moment: Moment) -> int:
+    file = moment.files[moment.path]
+    return file.line_start(abs(file.line_of(moment.offset) - ON_THE_WAY) % file.line_count)
+
+
+async def _timed(question: NextQuestion, engine: Local | None) -> tuple[Answer, float]:
     began = time.perf_counter()
-    answer = await last_of(next_edits(question, engine))
-    return _judged(moment, answer, time.perf_counter() - began)
+    return await last_of(next_edits(question, engine)), time.perf_counter() - began
 
 
 def _judged(moment: Moment, answer: Answer, seconds: float) -> Verdict:
@@ -185,7 +199,8 @@ def figures(verdicts: Sequence[Verdict]) -> dict[str, float]:
     """Of the rows where an edit is due, and the seconds of all."""
     expected = [verdict for verdict in verdicts if verdict.due]
     silent = [verdict for verdict in verdicts if not verdict.due]
-    seconds = sorted(verdict.seconds for verdict in verdicts)
+    seconds = sorted(round(verdict.seconds, 2) for verdict in verdicts)
+    first_seconds = sorted(round(verdict.first_seconds, 2) for verdict in verdicts)
     right, wrong = sum(verdict.right for verdict in verdicts), sum(verdict.wrong for verdict in verdicts)
     return {
         "due": len(expected),
@@ -196,8 +211,10 @@ def figures(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "not due": len(silent),
         "shown there": sum(verdict.shown for verdict in silent),
         "net": round((right - wrong) / max(1, len(expected)), 3),
-        "p50": round(median(seconds), 2) if seconds else 0.0,
-        "p90": round(seconds[len(seconds) * 9 // 10], 2) if seconds else 0.0,
+        "p50": percentile(seconds, 50),
+        "p90": percentile(seconds, 90),
+        "first p50": percentile(first_seconds, 50),
+        "first p90": percentile(first_seconds, 90),
     }
 
 

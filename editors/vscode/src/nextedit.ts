@@ -54,6 +54,8 @@ const INVOKED = 1;
 const AUTOMATIC = 2;
 /** Who has not moved for so long after an edit may be about to change this line as well. */
 const REST_MS = 500;
+/** The first question after an edit comes soon, for the model has to read the edit whatever the line is. */
+const FIRST_REST_MS = 150;
 /** For so long after an edit. */
 const FRESH_MS = 300_000;
 const KEY = process.platform === 'darwin' ? '⌘⌥.' : 'Ctrl+Alt+.';
@@ -84,6 +86,7 @@ export class NextEdits implements vscode.Disposable {
   private changedLine: Line | undefined;
   private rests: NodeJS.Timeout | undefined;
   private restedIn: Line | undefined;
+  private restedAt = 0;
   private askingAtRest: vscode.CancellationTokenSource | undefined;
   private isShown = false;
   private making: readonly Edit[] = [];
@@ -175,7 +178,8 @@ export class NextEdits implements vscode.Disposable {
     }
     this.show();
     if (this.around.wishes('atRest') && Date.now() - this.changedAt < FRESH_MS) {
-      this.rests = setTimeout(() => this.atRest(), REST_MS);
+      const isFirst = this.restedAt < this.changedAt;
+      this.rests = setTimeout(() => this.atRest(), isFirst ? FIRST_REST_MS : REST_MS);
     }
   }
 
@@ -195,6 +199,7 @@ export class NextEdits implements vscode.Disposable {
       this.rests = setTimeout(() => this.atRest(), REST_MS);
     } else if ((uri !== here.uri || Math.abs(line - changed) > NEAR) && !isSame(here, this.restedIn)) {
       this.restedIn = here;
+      this.restedAt = Date.now();
       if (this.isEnabled) {
         void this.ask(AUTOMATIC, true);
         this.askingAtRest = this.asking;

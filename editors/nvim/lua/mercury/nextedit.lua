@@ -14,12 +14,13 @@ local METHOD, METHOD_NOT_FOUND = "mercury/nextEdit", -32601
 local INVOKED, AUTOMATIC = 1, 2
 local NEAR = 2
 local EAGER_MS = 10
-local REST_MS, FRESH_MS = 500, 300000
+-- The first question after an edit comes soon, for the model has to read the edit whatever the line is.
+local FIRST_REST_MS, REST_MS, FRESH_MS = 150, 500, 300000
 local space = vim.api.nvim_create_namespace("mercury.nextedit")
 
 local offer = nil ---@type mercury.Offer?
 local rejected = nil ---@type { buf: integer, version: integer }? where the user has rejected one, as long as nothing changes
-local edited = nil ---@type { buf: integer, row: integer, at: integer }? where and when the last change was
+local edited = nil ---@type { buf: integer, row: integer, at: integer, read?: true }? where and when the last change was, and whether a question has followed
 local rested = nil ---@type { buf: integer, row: integer, version: integer }? where a line was asked about last
 local deaf = {} ---@type table<integer, true> clients whose server knows no next edits
 
@@ -337,6 +338,7 @@ local function at_rest()
     resting.soon(REST_MS, at_rest)
   elseif not vim.deep_equal(rested, here) and ask(resting, { rests = true }, heard) then
     rested = here
+    edited.read = true
   end
 end
 
@@ -349,7 +351,7 @@ local function moved()
   local is_fresh = edited and vim.uv.now() - edited.at < FRESH_MS
   local is_elsewhere = is_fresh and (here.buf ~= edited.buf or math.abs(here.row - edited.row) > NEAR)
   if is_elsewhere and options.current.next_edit and not is_offered_in(here.buf) then
-    resting.soon(REST_MS, at_rest)
+    resting.soon(edited.read and REST_MS or FIRST_REST_MS, at_rest)
   end
 end
 
