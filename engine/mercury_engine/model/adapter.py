@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.model.config import ModelConfig, ModelError
-from mercury_engine.model.export import REMEDY, SCALE, Weights, dequantized, fits, shapes
+from mercury_engine.model.export import REMEDY, SCALE, Weights, dequantized, fits, plain, shapes
 from mercury_engine.model.stored import check_finite, stored_tensors
 from mercury_engine.tokens.vocabulary import SPECIALS
 
@@ -21,39 +21,49 @@ SPECIAL = "embedding.special"
 
 
 class Adapter(Struct, frozen=True, eq=False):
-    """Factors by their names, and the special tokens' vectors."""
+    """Factors by their names, as they are stored, and the special tokens' vectors."""
 
     factors: Weights
     special_SD: np.ndarray
 
-    def pair_for(self, sizes: Sequence[tuple[str, int]]) -> tuple[np.ndarray, np.ndarray] | None:
-        """The factors of several weights with the same input, given by name and number of outputs, as one pair, KI and
-        KO; None without any."""
-        learned = [name for name, _ in sizes if name + UP in self.factors]
-        if not learned:
-            return None
-        down_KI = np.concatenate([self.factors[name + DOWN] for name in learned])
-        up_KO = np.zeros((len(down_KI), sum(outputs for _, outputs in sizes)), np.float32)
+    def learned(self, names: Sequence[str]) -> list[str]:
+        """Those of some weights that have factors."""
+        return [name for name in names if name + UP in self.factors]
+
+    def down(self, names: Sequence[str]) -> np.ndarray:
+        """One factor, KI, of several weights with the same input."""
+        return np.concatenate([plain(self.factors, name + DOWN) for name in self.learned(names)])
+
+    def up(self, sizes: Sequence[tuple[str, int]]) -> np.ndarray:
+        """The other one, KO, of weights that are given by name and number of outputs."""
+        learned = self.learned([name for name, _ in sizes])
+        factors = {name: plain(self.factors, name + UP) for name in learned}
+        up_KO = np.zeros((sum(up_OK.shape[1] for up_OK in factors.values()), sum(size for _, size in sizes)), np.float32)
         row = column = 0
         for name, outputs in sizes:
-            if name in learned:
-                up_OK = self.factors[name + UP]
+            if name in factors:
+                up_OK = factors[name]
                 up_KO[row : row + up_OK.shape[1], column : column + outputs] = up_OK.T
                 row += up_OK.shape[1]
             column += outputs
-        return down_KI, up_KO
+        return up_KO
 
 
 def read_adapter(path: Path, config: ModelConfig) -> Adapter:
     """The adapter in a file, which has to be one of this model."""
-    floats = factors_in(path, REMEDY)
+    stored = stored_factors(path, REMEDY)
+    floats = dequantized(stored)
     _check(floats, config, path)
-    special_SD = floats.pop(SPECIAL)
-    return Adapter(floats, special_SD)
+    return Adapter(stored, floats[SPECIAL])
 
 
 def factors_in(path: Path, remedy: str) -> Weights:
-    """Factors as floats; a file has them in four or eight bits with their scales, or as floats."""
+    """Factors as floats."""
+    return dequantized(stored_factors(path, remedy))
+
+
+def stored_factors(path: Path, remedy: str) -> Weights:
+    """Factors in four or eight bits with their scales, or as floats."""
     stored = {
         name: tensor.raw if name.endswith(SCALE) else tensor.floats()
         for name, tensor in stored_tensors(path, remedy).items()
@@ -62,7 +72,7 @@ def factors_in(path: Path, remedy: str) -> Weights:
         columns = stored[name].shape[-1] * (2 if stored[name].dtype == np.uint8 else 1)
         if not fits(stored, name, (*stored[name].shape[:-1], columns)):
             raise ModelError(f"{path}: {name} has no scales for its rows; {remedy}")
-    return dequantized(stored)
+    return stored
 
 
 def _check(floats: Weights, config: ModelConfig, path: Path) -> None:

@@ -4,7 +4,9 @@ Shapes: R rows of this forward and C cached columns, both padded to a bucket; W 
 H query heads, K key heads, G = H / K, E head width; B = 2 · layers · K blocks, a layer's keys before its values.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple, cast
 
@@ -19,23 +21,30 @@ CHANGE = "change"
 """The input of what special tokens have learned."""
 
 
+class AdapterInput(NamedTuple):
+    """The shape of a part of an adapter, and what computes it."""
+
+    shape: tuple[int, int]
+    make: Callable[[], np.ndarray]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
 class Graph(NamedTuple):
-    """A model, and the inputs that are its adapter, by name: a product of two matrices of rank 0 adds nothing, nor do
-    vectors of zeros, so the same weights compute with the adapter and without."""
+    """A model, and what makes the inputs that are its adapter, by name: a product of two matrices of rank 0 adds
+    nothing, nor do vectors of zeros, so the same weights compute with the adapter and without."""
 
     model: ov.Model
-    adapter: dict[str, np.ndarray]
+    adapter: dict[str, AdapterInput]
     no_adapter: dict[str, np.ndarray]
 
 
 def build(config: ModelConfig, weights: Weights, stored: ov.Type, adapter: Adapter | None = None) -> Graph:
     """A graph with dynamic numbers of rows and cached columns; keys and values go in and out as `stored`."""
     graph = _Graph(config, weights, stored, adapter)
-    model = graph.model()
-    no_adapter = {name: array[:0] for name, array in graph.inputs.items()}
-    if adapter is not None:
-        no_adapter[CHANGE] = np.zeros_like(graph.inputs[CHANGE])
-    return Graph(model, graph.inputs, no_adapter)
+    return Graph(graph.model(), graph.adapter_inputs, graph.no_adapter)
 
 
 class _Graph:
@@ -46,11 +55,14 @@ class _Graph:
         self.weights = weights
         self.stored = stored
         self.adapter = adapter
-        self.inputs: dict[str, np.ndarray] = {}
+        self.adapter_inputs: dict[str, AdapterInput] = {}
+        self.no_adapter: dict[str, np.ndarray] = {}
         self.input_nodes: list[ov.Node] = []
         self.change_SD: ov.Node | None = None
         if adapter is not None:
-            self.change_SD = self._input(CHANGE, _special_change(weights, adapter))
+            change_SD = _special_change(weights, adapter)
+            self.no_adapter[CHANGE] = np.zeros_like(change_SD)
+            self.change_SD = self._input(CHANGE, lambda: change_SD)
         self.ids_R, self.positions_R, self.wanted_W = (
             ops.parameter([-1], ov.Type.i32, name=name) for name in ("ids", "positions", "wanted")
         )
@@ -84,7 +96,7 @@ class _Graph:
         if weight_VD.dtype == np.int8 and scales_V1 is not None:
             rows_RD = ops.multiply(ops.convert(rows_RD, ov.Type.f32), _take(_constant(scales_V1), ids_R))
         if self.change_SD is not None:
-            unchanged = np.int32(self.inputs[CHANGE].shape[0] - 1)
+            unchanged = np.int32(self.no_adapter[CHANGE].shape[0] - 1)
             rows_RD = ops.add(rows_RD, _take(self.change_SD, ops.minimum(ids_R, unchanged)))
         scale = self.config.embedding_scale
         return rows_RD if scale == 1 else ops.multiply(rows_RD, np.float32(scale))
@@ -93,7 +105,7 @@ class _Graph:
         """With what special tokens have learned."""
         if self.change_SD is None:
             return logits_WV
-        specials = self.inputs[CHANGE].shape[0]
+        specials = self.no_adapter[CHANGE].shape[0]
         sizes = np.array([specials, self.config.vocabulary - specials], np.int64)
         special_WS, text_WT = ops.variadic_split(logits_WV, np.int64(1), sizes).outputs()
         change_WS = ops.matmul(hidden_WD, self.change_SD, False, True)
@@ -157,16 +169,19 @@ class _Graph:
 
     def _adapted(self, product: ov.Node, x: ov.Node, names: Sequence[str]) -> ov.Node:
         sizes = [(f"{name}.weight", len(self.weights[f"{name}.weight"])) for name in names]
-        factors = None if self.adapter is None else self.adapter.pair_for(sizes)
-        if factors is None:
+        learned = [] if self.adapter is None else self.adapter.learned([name for name, _ in sizes])
+        if self.adapter is None or not learned:
             return product
-        down_KI, up_KO = map(self._input, (names[0] + DOWN, names[0] + UP), factors)
+        down_KI = self._input(names[0] + DOWN, partial(self.adapter.down, learned))
+        up_KO = self._input(names[0] + UP, partial(self.adapter.up, sizes))
         return ops.add(product, ops.matmul(ops.matmul(x, down_KI, False, True), up_KO, False, False))
 
-    def _input(self, name: str, array: np.ndarray) -> ov.Node:
-        """An input for a part of the adapter."""
-        node = ops.parameter([-1, array.shape[1]], ov.Type.f32, name=name)
-        self.inputs[name] = array
+    def _input(self, name: str, make: Callable[[], np.ndarray]) -> ov.Node:
+        """An input for a part of the adapter; of rank 0 where nothing else is said."""
+        rows, columns = make().shape
+        node = ops.parameter([-1, columns], ov.Type.f32, name=name)
+        self.adapter_inputs[name] = AdapterInput((rows, columns), make)
+        self.no_adapter.setdefault(name, np.empty((0, columns), np.float32))
         self.input_nodes.append(node)
         return node
 

@@ -5,7 +5,7 @@ V vocabulary; B = 2 · layers · key heads blocks, a layer's keys before its val
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from platform import machine
@@ -18,7 +18,7 @@ from mercury_engine.api import EngineError
 from mercury_engine.model.adapter import Adapter, read_adapter
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import ADAPTER_FILE, SCALE, Weights, read
-from mercury_engine.model.openvino_graph import Graph, build
+from mercury_engine.model.openvino_graph import AdapterInput, Graph, build
 from mercury_engine.model.runtime import Cache, Forward, Pass, Rows, score_bytes, usual_threads
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.model.stored import forget_pages
@@ -191,10 +191,25 @@ class _Compiled:
         return [self._request.get_output_tensor(number).data for number in range(self._outputs)]
 
     def _adapt(self, *, edits: bool) -> None:
-        """Compute with the adapter, if there is one, or without."""
+        """Compute with the adapter, if there is one, or without. It takes seven times as much memory as its file, so
+        it is unpacked only for as long as edits are computed."""
         self._edits = edits
-        for name, array in (self._adapter if edits else self._no_adapter).items():
+        self._adapted = {}
+        inputs = _in_one_piece(self._adapter) if edits else self._no_adapter
+        for name, array in inputs.items():
             self._request.set_tensor(name, ov.Tensor(array, shared_memory=True))
+        self._adapted = inputs  # shared memory is not kept by OpenVINO
+
+
+def _in_one_piece(inputs: Mapping[str, AdapterInput]) -> dict[str, np.ndarray]:
+    """The inputs in one array, so that their memory goes back to the system with them."""
+    whole = np.empty(sum(given.size for given in inputs.values()), np.float32)
+    arrays, at = {}, 0
+    for name, given in inputs.items():
+        arrays[name] = whole[at : at + given.size].reshape(given.shape)
+        arrays[name][:] = given.make()
+        at += given.size
+    return arrays
 
 
 def load(folder: Path, *, threads: int | None = None, precision: ov.Type | None = None) -> OpenvinoRuntime:
