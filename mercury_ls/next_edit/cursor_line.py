@@ -20,7 +20,7 @@ from mercury_ls.code.private import shown
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.question import NextQuestion
-from mercury_ls.next_edit.region import RegionRewrite, rewritten
+from mercury_ls.next_edit.region import UNCHANGED, RegionRewrite, rewritten
 
 REMEMBERED = 8
 """Edits of the past that a model reads."""
@@ -75,6 +75,9 @@ def rewrite_of(
     # A region ends with the line break of its last line, the asked lines before it.
     answer = replace(answer, text=answer.text.removesuffix("\n"))
     rewrite = rewritten(question, asked_lines.snapshot, (asked_lines.start, asked_lines.end), answer, candidates)
+    if rewrite == Silence(UNCHANGED):
+        line, stays = question.snapshot.line_of(question.offset) + 1, f"{answer.p_keep:.0%}"
+        return Silence(f"the model knows no likely change of line {line}, which stays as it is with {stays}")
     if isinstance(rewrite, Silence) or _writes_a_line(asked_lines.snapshot, rewrite.edits):
         return rewrite
     return Silence("the model only adds or removes lines")

@@ -40,6 +40,7 @@ MOST_REMOVED = 12
 MOST_COMPARED = 400
 """Lines between the first difference and the last one."""
 LATE = "the model's answer came too late"
+UNCHANGED = "the model changes nothing here"
 
 
 def places(question: NextQuestion, candidates: Sequence[Candidate]) -> Iterator[tuple[Snapshot, int]]:
@@ -110,7 +111,7 @@ def rewritten(
     edits = edits_of(snapshot, region, answer.text, question.offset)
     if not edits:
         is_same = unified(answer.text).split() == unified(shown(snapshot)[start:end]).split()
-        return Silence("the model changes nothing here") if is_same else _discarded("it rewrites or removes too much")
+        return Silence(UNCHANGED) if is_same else _discarded("it rewrites or removes too much")
     if any(hides(snapshot, edit.start, edit.end) or (question.hides and MASK.search(edit.text)) for edit in edits):
         return _discarded("it rewrites lines of a private key, which the model was not shown")
     if not question.invoked and any((snapshot.uri, *widened(snapshot.text, e)) in question.refused for e in edits):

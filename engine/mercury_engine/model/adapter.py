@@ -38,7 +38,8 @@ class Adapter(Struct, frozen=True, eq=False):
         """The other one, KO, of weights that are given by name and number of outputs."""
         learned = self.learned([name for name, _ in sizes])
         factors = {name: plain(self.factors, name + UP) for name in learned}
-        up_KO = np.zeros((sum(up_OK.shape[1] for up_OK in factors.values()), sum(size for _, size in sizes)), np.float32)
+        rank = sum(up_OK.shape[1] for up_OK in factors.values())
+        up_KO = np.zeros((rank, sum(outputs for _, outputs in sizes)), np.float32)
         row = column = 0
         for name, outputs in sizes:
             if name in factors:
@@ -51,7 +52,7 @@ class Adapter(Struct, frozen=True, eq=False):
 
 def read_adapter(path: Path, config: ModelConfig) -> Adapter:
     """The adapter in a file, which has to be one of this model."""
-    stored = stored_factors(path, REMEDY)
+    stored = _stored_factors(path, REMEDY)
     floats = dequantized(stored)
     _check(floats, config, path)
     return Adapter(stored, floats[SPECIAL])
@@ -59,10 +60,10 @@ def read_adapter(path: Path, config: ModelConfig) -> Adapter:
 
 def factors_in(path: Path, remedy: str) -> Weights:
     """Factors as floats."""
-    return dequantized(stored_factors(path, remedy))
+    return dequantized(_stored_factors(path, remedy))
 
 
-def stored_factors(path: Path, remedy: str) -> Weights:
+def _stored_factors(path: Path, remedy: str) -> Weights:
     """Factors in four or eight bits with their scales, or as floats."""
     stored = {
         name: tensor.raw if name.endswith(SCALE) else tensor.floats()
