@@ -191,7 +191,7 @@ export class NextEdits implements vscode.Disposable {
     }
     const { line } = editor.selection.active;
     const here = { uri: editor.document.uri.toString(), line, version: editor.document.version };
-    if (this.offer?.edits.some((edit) => edit.uri === here.uri)) {
+    if (this.offer?.isPlace === false && this.offer.edits.some((edit) => edit.uri === here.uri)) {
       return;
     }
     const { uri, line: changed } = this.changedLine;

@@ -74,7 +74,8 @@ def test_model_that_rewrites_is_asked_at_once(editor):
     shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
 
 
-def test_line_in_which_the_user_rests_is_asked_about(editor):
+@pytest.mark.parametrize("place", [(), [edit(1, 19, 24, "hight", oldText="hight")]])
+def test_line_in_which_the_user_rests_is_asked_about(editor, place):
     editor.open(TEXT, "area.py")
     editor.attached()
     editor.lua(
@@ -85,9 +86,12 @@ def test_line_in_which_the_user_rests_is_asked_about(editor):
         return [request["context"].get("rests") for request in journal(editor, "mercury/nextEdit")]
 
     editor.until(lambda: asked() == [None], "the question of a client that is ready")
+    if place:
+        answer(editor, *place, kind="diagnostic", label="new error")
     editor.keys("1Gx")
     editor.until(lambda: asked() == [None, None], "the question after an edit")
-    answer(editor, SECOND)
+    taken(editor)
+    answer(editor, SECOND, id="two")
     editor.keys("5G")
     shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
     assert asked() == [None, None, True]

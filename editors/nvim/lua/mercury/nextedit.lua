@@ -316,8 +316,9 @@ local function changed()
   M.refresh()
 end
 
+-- Whether an edit is, not only a place to go to.
 local function is_offered_in(buf)
-  return offer ~= nil and vim.iter(offer.hunks):any(function(hunk)
+  return offer ~= nil and not offer.is_place and vim.iter(offer.hunks):any(function(hunk)
     return hunk.buf == buf
   end)
 end
