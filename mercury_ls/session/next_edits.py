@@ -18,7 +18,7 @@ from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit.cursor_line import is_elsewhere
 from mercury_ls.next_edit.pipeline import NOTHING_FOLLOWS, next_edits
 from mercury_ls.next_edit.region import SURE_ENOUGH
-from mercury_ls.next_edit.rule import in_label, without_code
+from mercury_ls.next_edit.rule import UNTOLD, in_label, without_code
 from mercury_ls.session.next_questions import NextQuestions
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.questions import Questions
@@ -305,8 +305,8 @@ class NextEdits:
 
 
 def _passes(offer: Offer, request: NextEditRequest) -> bool:
-    """Whether the user has gone on to another file than those of the offer."""
-    return request.rests and all(edit.uri != request.uri for edit in offer.edits)
+    """Whether the user has gone on to another file than those of the offer, or it only says where to go."""
+    return request.rests and (offer.is_place or all(edit.uri != request.uri for edit in offer.edits))
 
 
 def _joined(by_rule: Answer, at_rest: Answer) -> Answer:
@@ -319,10 +319,12 @@ def _named(edit: Edit) -> str:
     """Which edit it is that nothing follows from."""
     place = f"{PurePath(edit.path).name}:{edit.line + 1}"
     change = minimal(edit.before, edit.after)
-    went, came = edit.before[change.start : change.end].strip(), change.text.strip()
+    went, came = (text.strip(UNTOLD) for text in (edit.before[change.start : change.end], change.text))
     if went and came:
         return f"the last one is {in_label(went)} → {in_label(came)} at {place}"
-    return f"the last one {'added' if came else 'removed'} {in_label(came or went)} at {place}"
+    if went or came:
+        return f"the last one {'added' if came else 'removed'} {in_label(came or went)} at {place}"
+    return f"the last one is at {place}"
 
 
 def _joined_notes(note: str, offer: Offer) -> str:

@@ -120,6 +120,17 @@ async def test_offer_in_another_file_does_not_hold_up_what_the_line_needs(line_r
     assert (await session.next_edits.ask(there, 4)).silence.startswith(next_edits.ELSEWHERE)
 
 
+async def test_place_to_go_to_does_not_hold_up_what_the_line_needs(line_rewriting, tmp_path):
+    session, _ = line_rewriting
+    text = "def deep(value):\n    return 1\n\n\n\ndef longer(width):\n    return width\n\n\nprint(deep(2))\n"
+    uri = opened(session, tmp_path / "there.py", text)
+    session.change(uri, 2, [((0, 14, 0, 14), ", other")], "utf-16")
+    line, led = text.index("return width") + len(", other"), Asker(places=True)
+    assert (await session.next_edits.ask(uri, 22, asker=led)).offer.is_place
+    offer = (await session.next_edits.ask(uri, line, asker=led, rests=True)).offer
+    assert [edit.text for edit in offer.edits] == [" * height"]
+
+
 async def test_rejected_edit_of_the_line_comes_by_hand_alone(line_rewriting, monkeypatch):
     monkeypatch.setattr(next_edits, "QUIET_AFTER_REJECTION_SECONDS", 0.0)
     session, uri = line_rewriting
@@ -501,6 +512,7 @@ async def test_why_tells_of_next_edits_too(session, tmp_path):
         (((0, 4, 0, 7), "two"), "the last one is `one` → `two` at here.py:1"),
         (((0, 7, 0, 7), " + 1"), "the last one added `+ 1` at here.py:1"),
         (((1, 0, 2, 0), ""), "the last one removed `rest = 3` at here.py:2"),
+        (((1, 4, 1, 4), ", "), "the last one is at here.py:2"),
     ],
 )
 async def test_why_names_the_edit_from_which_nothing_follows(session, tmp_path, change, said):
