@@ -24,8 +24,6 @@ from mercury_ls.next_edit.region import UNCHANGED, RegionRewrite, rewritten
 
 REMEMBERED = 8
 """Edits of the past that a model reads."""
-NEAR = 2
-"""Lines from the last edit that still belong to its place."""
 
 
 class AskedLines(Struct, frozen=True):
@@ -45,11 +43,11 @@ class AskedLines(Struct, frozen=True):
 
 
 def is_elsewhere(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> bool:
-    """Whether a place is neither in the last edit nor beside it."""
+    """Whether a place is not in the last edit."""
     if not edits or edits[-1].path != snapshot.path:
         return bool(edits)
-    first, line = edits[-1].line, snapshot.line_of(offset)
-    return not first - NEAR <= line < first + edits[-1].after.count("\n") + NEAR
+    first, count = edits[-1].line, max(1, edits[-1].after.count("\n"))
+    return not first <= snapshot.line_of(offset) < first + count
 
 
 def at_cursor(question: NextQuestion) -> AskedLines:

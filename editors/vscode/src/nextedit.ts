@@ -197,7 +197,7 @@ export class NextEdits implements vscode.Disposable {
     const { uri, line: changed } = this.changedLine;
     if (this.asking !== undefined || this.isTyping) {
       this.rests = setTimeout(() => this.atRest(), REST_MS);
-    } else if ((uri !== here.uri || Math.abs(line - changed) > NEAR) && !isSame(here, this.restedIn)) {
+    } else if ((uri !== here.uri || line !== changed) && !isSame(here, this.restedIn)) {
       this.restedIn = here;
       this.restedAt = Date.now();
       if (this.isEnabled) {
@@ -308,7 +308,7 @@ export class NextEdits implements vscode.Disposable {
     }
     const concerned = isAbout(offer, uri);
     vscode.window.visibleTextEditors.forEach((one) => this.draw(one, concerned && one === editor));
-    this.allow(concerned, !indents(editor) || this.hasArrived(editor));
+    this.allow(concerned, this.tabAccepts(editor));
     this.report(offer.id);
   }
 
@@ -334,7 +334,7 @@ export class NextEdits implements vscode.Disposable {
   private hint(editor: vscode.TextEditor): { line: number; text: string } | undefined {
     const line = editor.selection.active.line;
     const { edits, note, isPlace } = this.offer!;
-    const byTab = !this.menuIsOpen && (!indents(editor) || this.hasArrived(editor));
+    const byTab = !this.menuIsOpen && this.tabAccepts(editor);
     if (edits.every(isInSight) && !note && byTab && !isPlace) {
       return undefined;
     }
@@ -374,13 +374,27 @@ export class NextEdits implements vscode.Disposable {
     return this.arrived !== undefined && this.arrived.isEqual(editor.selection.active);
   }
 
+  /** Tab is for indenting where only white space is before the cursor, unless an edit is shown in that very line. */
+  private tabAccepts(editor: vscode.TextEditor): boolean {
+    const { line, character } = editor.selection.active;
+    const text = editor.document.lineAt(line).text;
+    const indents = text.slice(0, character).trim() === '';
+    return !indents || this.hasArrived(editor) || (text.trim() !== '' && this.isIn(editor, line));
+  }
+
+  private isIn(editor: vscode.TextEditor, line: number): boolean {
+    const uri = editor.document.uri.toString();
+    const edits = this.offer?.isPlace === false ? this.offer.edits : [];
+    return edits.some(({ uri: file, range }) => file === uri && range.start.line <= line && line <= range.end.line);
+  }
+
   // Accepting
 
   /** A key comes before the editor has heard where the cursor is by now: what it meant is looked at once more. */
   async tab(): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     const concerned = editor && this.offer && isAbout(this.offer, editor.document.uri.toString());
-    if (concerned && (!indents(editor) || this.hasArrived(editor))) {
+    if (concerned && this.tabAccepts(editor)) {
       await this.accept('all');
     } else {
       await vscode.commands.executeCommand('tab');
@@ -582,12 +596,6 @@ function isNear(editor: vscode.TextEditor, edit: Edit): boolean {
   const row = editor.selection.active.line;
   const { start, end } = edit.range;
   return shows(editor, edit) && row >= start.line - NEAR && row <= end.line + NEAR;
-}
-
-/** Tab is for indenting where only white space is before the cursor. */
-function indents(editor: vscode.TextEditor): boolean {
-  const { line, character } = editor.selection.active;
-  return /^\s*$/.test(editor.document.lineAt(line).text.slice(0, character));
 }
 
 /** Whether somebody in this document would expect it to be offered. */

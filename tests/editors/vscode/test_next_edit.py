@@ -366,6 +366,15 @@ def test_tab_indents_where_only_white_space_is_before_the_cursor(window):
     assert "hight" in window.text
 
 
+def test_tab_takes_an_edit_of_the_very_line_wherever_the_cursor_is_in_it(window):
+    offered(window, FIRST)
+    shows(window, "hight", "height")
+    window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(2, 0, 2, 0)")
+    shows(window, "hight", "height")
+    window.press("Tab")
+    window.has(typed(TEXT.replace("hight", "height")))
+
+
 def test_in_a_snippet_tab_goes_to_the_next_place(window):
     offered(window, FIRST)
     shows(window, "hight", "height")

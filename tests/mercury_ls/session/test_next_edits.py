@@ -101,6 +101,14 @@ async def test_rest_at_the_last_edit_is_none(line_rewriting):
     assert (await session.next_edits.ask(uri, 22, rests=True)).offer is None
 
 
+async def test_line_below_the_last_edit_is_asked_about(line_rewriting, tmp_path):
+    session, _ = line_rewriting
+    uri = opened(session, tmp_path / "there.py", "def deep(width):\n    return width\n")
+    session.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
+    (edit,) = (await session.next_edits.ask(uri, 30, rests=True)).edits
+    assert edit.text == " * height"
+
+
 async def test_why_joins_what_rules_and_the_model_say_of_the_line(line_rewriting):
     session, uri = line_rewriting
     why = await session.next_edits.why(uri, RESTED.index("\n\n\n") + len("\n\n, height"))

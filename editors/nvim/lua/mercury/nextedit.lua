@@ -350,7 +350,7 @@ local function moved()
   end
   local here = cursor()
   local is_fresh = edited and vim.uv.now() - edited.at < FRESH_MS
-  local is_elsewhere = is_fresh and (here.buf ~= edited.buf or math.abs(here.row - edited.row) > NEAR)
+  local is_elsewhere = is_fresh and (here.buf ~= edited.buf or here.row ~= edited.row)
   if is_elsewhere and options.current.next_edit and not is_offered_in(here.buf) then
     resting.soon(edited.read and REST_MS or FIRST_REST_MS, at_rest)
   end
