@@ -1,4 +1,4 @@
-/** Marks on the screen, by the editor's decorations. */
+/** Marks on the screen, by the editor's decorations, and what the status bar says of them. */
 
 import * as vscode from 'vscode';
 import type { Mark } from './drawing.ts';
@@ -39,6 +39,7 @@ export class Decorations implements vscode.Disposable {
   private readonly removed = removed();
   private readonly attached = attachment();
   private readonly current = current();
+  private readonly status = vscode.window.createStatusBarItem('mercury-ls.nextEdit', vscode.StatusBarAlignment.Left);
 
   /** Replaces all that is drawn in an editor: marks, and a hint at the end of a line. */
   show(editor: vscode.TextEditor, marks: readonly Mark[], hint?: { line: number; text: string }): void {
@@ -59,7 +60,14 @@ export class Decorations implements vscode.Disposable {
     }
   }
 
+  /** At the end of a long line a hint is out of sight. */
+  say(hint?: string): void {
+    this.status.text = hint ?? '';
+    this.status[hint ? 'show' : 'hide']();
+  }
+
   clear(): void {
+    this.say();
     for (const editor of vscode.window.visibleTextEditors) {
       this.show(editor, []);
     }
@@ -69,6 +77,7 @@ export class Decorations implements vscode.Disposable {
     this.removed.dispose();
     this.attached.dispose();
     this.current.dispose();
+    this.status.dispose();
   }
 }
 

@@ -113,6 +113,7 @@ export class NextEdits implements vscode.Disposable {
 
   dispose(): void {
     this.clear();
+    clearTimeout(this.rests);
     this.subscriptions.forEach((one) => one.dispose());
   }
 
@@ -172,11 +173,19 @@ export class NextEdits implements vscode.Disposable {
   }
 
   private moved(): void {
-    clearTimeout(this.rests);
+    this.show();
+    const editor = vscode.window.activeTextEditor;
+    if (editor !== undefined && isSame(lineOf(editor), this.restedIn)) {
+      return;
+    }
     if (this.asking !== undefined && this.asking === this.askingAtRest) {
       this.stopAsking();
     }
-    this.show();
+    this.restSoon();
+  }
+
+  private restSoon(): void {
+    clearTimeout(this.rests);
     if (this.around.wishes('atRest') && Date.now() - this.changedAt < FRESH_MS) {
       const isFirst = this.restedAt < this.changedAt;
       this.rests = setTimeout(() => this.atRest(), isFirst ? FIRST_REST_MS : REST_MS);
@@ -189,15 +198,14 @@ export class NextEdits implements vscode.Disposable {
     if (editor === undefined || this.changedLine === undefined || !editor.selection.isEmpty) {
       return;
     }
-    const { line } = editor.selection.active;
-    const here = { uri: editor.document.uri.toString(), line, version: editor.document.version };
+    const here = lineOf(editor);
     if (this.offer?.isPlace === false && this.offer.edits.some((edit) => edit.uri === here.uri)) {
       return;
     }
     const { uri, line: changed } = this.changedLine;
     if (this.asking !== undefined || this.isTyping) {
-      this.rests = setTimeout(() => this.atRest(), REST_MS);
-    } else if ((uri !== here.uri || line !== changed) && !isSame(here, this.restedIn)) {
+      this.restSoon();
+    } else if ((uri !== here.uri || here.line !== changed) && !isSame(here, this.restedIn)) {
       this.restedIn = here;
       this.restedAt = Date.now();
       if (this.isEnabled) {
@@ -217,8 +225,11 @@ export class NextEdits implements vscode.Disposable {
 
   private stopAsking(): void {
     clearTimeout(this.timer);
-    clearTimeout(this.rests);
     this.asking?.cancel();
+    if (this.asking !== undefined && this.asking === this.askingAtRest) {
+      this.restedIn = undefined; // nobody has heard what the model makes of it
+      this.restSoon();
+    }
     this.asking = undefined;
   }
 
@@ -327,6 +338,9 @@ export class NextEdits implements vscode.Disposable {
     const edits = this.offer!.isPlace ? [] : this.offer!.edits;
     const mine = edits.filter((edit) => edit.uri === document.uri.toString());
     const hint = isActive && !this.choosing ? this.hint(editor) : undefined;
+    if (editor === vscode.window.activeTextEditor) {
+      this.decorations.say(hint?.text);
+    }
     this.decorations.show(editor, mine.flatMap((edit) => draw(edit, lines, tabSize)), hint);
   }
 
@@ -535,6 +549,11 @@ export class NextEdits implements vscode.Disposable {
     }
     this.clear();
   }
+}
+
+function lineOf(editor: vscode.TextEditor): Line {
+  const { document, selection } = editor;
+  return { uri: document.uri.toString(), line: selection.active.line, version: document.version };
 }
 
 function isSame(one: Line, other: Line | undefined): boolean {

@@ -92,7 +92,11 @@ def test_line_in_which_the_user_rests_is_asked_about(editor, place):
     editor.until(lambda: asked() == [None, None], "the question after an edit")
     taken(editor)
     answer(editor, SECOND, id="two")
+    (hold := editor.folder / "hold").touch()
     editor.keys("5G")
+    editor.until(lambda: asked() == [None, None, True], "the question of who rests")
+    editor.keys("$")
+    hold.unlink()
     shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
     assert asked() == [None, None, True]
 

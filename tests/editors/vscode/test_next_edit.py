@@ -130,8 +130,12 @@ def test_line_in_which_the_user_rests_is_asked_about(resting):
 
     resting.until(lambda: asked() == [True, False], "the questions while typing and after it")
     answer(resting, SECOND)
+    (hold := resting.folder / "hold").touch()
     for _ in range(5):
         resting.press("ArrowDown")
+    resting.until(lambda: asked() == [True, False, False], "the question of who rests")
+    resting.press("End")
+    hold.unlink()
     shows(resting, "aera", "area")
     last = heard(resting, "mercury/nextEdit")
     assert (last["position"]["line"], last["context"]["rests"]) == (5, True)
@@ -364,6 +368,15 @@ def test_tab_indents_where_only_white_space_is_before_the_cursor(window):
     window.press("Tab")
     window.until(lambda: window.text.splitlines()[3] == "    ", "the indentation")
     assert "hight" in window.text
+
+
+def test_hint_is_in_the_status_bar_while_an_edit_is_on_offer(window):
+    offered(window, FIRST)
+    window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(3, 0, 3, 0)")
+    told = window.page.locator(".statusbar-item", has_text="↑ next edit: line 3 (Ctrl+Alt+.)")
+    told.wait_for()
+    window.press("Escape")
+    told.wait_for(state="hidden")
 
 
 def test_tab_takes_an_edit_of_the_very_line_wherever_the_cursor_is_in_it(window):

@@ -230,12 +230,16 @@ end
 
 -- Asking
 
-function M.clear()
-  asking.stop()
-  resting.stop()
+local function put_away()
   clear_display()
   preview.close()
   offer = nil
+end
+
+function M.clear()
+  asking.stop()
+  resting.stop()
+  put_away()
 end
 
 -- An offer that is on the screen already stays as it is: parts of it may be made or left out by now. If the server has
@@ -247,10 +251,10 @@ local function answered(client, err, answer)
     return
   elseif type(answer) ~= "table" then
     if offer and offer.made == 0 then
-      M.clear()
+      put_away()
     end
   elseif not (offer and offer.id == answer.id and offers.is_current(offer)) then
-    M.clear()
+    put_away()
     offer = offers.new(client, answer)
     show()
     if offer then
@@ -333,10 +337,10 @@ local function at_rest()
       answered(client, err, answer)
     end
   end
-  if not client or not require("mercury.status").is_asked_at_rest(client.id) then
+  if not client or is_offered_in(here.buf) or not require("mercury.status").is_asked_at_rest(client.id) then
     return
   elseif asking.is_waiting() then
-    resting.soon(REST_MS, at_rest)
+    resting.soon(FIRST_REST_MS, at_rest)
   elseif not vim.deep_equal(rested, here) and ask(resting, { rests = true }, heard) then
     rested = here
     edited.read = true
@@ -344,14 +348,18 @@ local function at_rest()
 end
 
 local function moved()
-  resting.stop()
   if offer then
     show()
   end
   local here = cursor()
+  if vim.deep_equal(rested, here) then
+    return -- the question is about the line, wherever in it the cursor is
+  end
+  resting.stop()
+  rested = nil
   local is_fresh = edited and vim.uv.now() - edited.at < FRESH_MS
   local is_elsewhere = is_fresh and (here.buf ~= edited.buf or here.row ~= edited.row)
-  if is_elsewhere and options.current.next_edit and not is_offered_in(here.buf) then
+  if is_elsewhere and options.current.next_edit then
     resting.soon(edited.read and REST_MS or FIRST_REST_MS, at_rest)
   end
 end
