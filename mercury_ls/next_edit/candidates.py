@@ -265,10 +265,11 @@ def _places_of(
 
 
 def _is_held_back(rule: Rule, home: Snapshot, project: Project, accepted: Sequence[Edit]) -> bool:
-    """Whether the new name is taken, or one that the rule writes has to be imported first."""
+    """Whether the new name is taken, or one has to be imported first for the edit of which the rule is a part."""
     if isinstance(rule, Rename) and clash(rule, home, project, accepted):
         return True
-    return rule.copies_code and rule.count == 1 and bool(unknown_names(rule, home, project))
+    whole_edit = replace(rule, after=rule.lines_after or rule.after)
+    return rule.copies_code and rule.count == 1 and bool(unknown_names(whole_edit, home, project))
 
 
 def _in_the_files_lines(place: Place, snapshot: Snapshot) -> Place:

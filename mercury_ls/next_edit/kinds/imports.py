@@ -219,8 +219,9 @@ def _statements(home: Snapshot) -> Iterator[Node]:
     for node in home.tree.root_node.named_children:
         if _is_statement(node, home):
             yield node
-        elif node.type == "import_declaration":
-            yield from (spec for spec in _descendants(node) if _is_statement(spec, home))
+        elif node.type == "import_declaration":  # of Go: a list of them, or one
+            is_list = any(child.type == "import_spec_list" for child in node.named_children)
+            yield from [spec for spec in _descendants(node) if _is_statement(spec, home)] if is_list else [node]
 
 
 def _imports_from(statement: Node, source: NeededImport, home: Snapshot, project: Project) -> bool:
@@ -299,7 +300,8 @@ def _statement(source: NeededImport, like: Node, home: Snapshot) -> str:
     module, name, alias = source.module, source.name, source.alias
     match family(home.path):
         case "go":
-            return f'"{module}"' if module.rpartition("/")[2] == alias else f'{alias} "{module}"'
+            spec = f'"{module}"' if module.rpartition("/")[2] == alias else f'{alias} "{module}"'
+            return f"import {spec}" if like.type == "import_declaration" else spec
         case "python":
             renamed = "" if alias in (name, module) else f" as {alias}"
             return f"from {module} import {name}{renamed}" if name else f"import {module}{renamed}"
