@@ -11,6 +11,7 @@ from mercury_ls.next_edit.examples import Example, PieceRule
 from mercury_ls.next_edit.rule import Rule, in_label
 
 ALIAS = re.compile(r"(?<![\w.])(?P<name>[^\W\d]\w*)[ \t]+as[ \t]+(?P<alias>[^\W\d]\w*)")
+TRUTH_VALUES = ({"true", "false"}, {"True", "False"})
 COMMENT = re.compile(r"\s*(?:#|//|/?\*|--)")
 
 
@@ -34,9 +35,11 @@ class Rename(PieceRule, frozen=True, kw_only=True):
 
 
 def learn(example: Example) -> Iterator[Rename]:
-    yield from (
-        Rename.of(piece) for piece in example.pieces if WORD.fullmatch(piece.before) and WORD.fullmatch(piece.after)
-    )
+    for hunk in example.hunks:
+        words = [piece for piece in hunk.pieces if WORD.fullmatch(piece.before) and WORD.fullmatch(piece.after)]
+        # `closed = false` that becomes `open = true` means the opposite, and its uses are not only renamed.
+        if len(words) == 1 or all({word.before, word.after} not in TRUTH_VALUES for word in words):
+            yield from map(Rename.of, words)
     yield from _aliases(example.before, example.after)
 
 
