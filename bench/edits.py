@@ -7,8 +7,8 @@ order; the others are due, wherever they are in its files, which are all open. N
 is due. An answer is right when its edits are some of those that are due, and nothing else. Several engines answer the
 same rows, and `none` is the rules alone. `--at-line`: the user has gone to the first line that is due, or, where
 nothing is due, to the likeliest line of all, and rests there or asks by hand; who rests there was asked about another
-line on the way, which a model begins with the edits (`first p50`). `--rows OUT` writes what a model makes of this line,
-to fit its bar to.
+line first, with which a model reads the edits (`first p50`). `--rows OUT` writes what a model makes of this line, to
+fit its bar to.
 """
 
 import argparse
@@ -47,7 +47,7 @@ from mercury_training.evaluate.metrics import wilson
 PAUSE = 60.0
 """Seconds between two edits."""
 ON_THE_WAY = 8
-"""Lines before the one that the user goes to."""
+"""Lines above the one that the user goes to, or below it."""
 
 Asked = Literal["after an edit", "rest", "hand"]
 
@@ -77,7 +77,7 @@ class Verdict(Struct, frozen=True):
     partly: bool = False
     led: bool = False
     seconds: float = 0.0
-    first_seconds: float = 0.0
+    first_seconds: float | None = None
 
     @property
     def wrong(self) -> bool:
@@ -141,7 +141,7 @@ async def verdict(moment: Moment, engine: Local | None) -> Verdict:
     question = question_of(moment, engine)
     for file in question.files.values():
         _ = file.tree  # it is made while the user types
-    first_seconds = 0.0
+    first_seconds = None
     if question.rests:
         _, first_seconds = await _timed(question_of(replace(moment, offset=_on_the_way(moment)), engine), engine)
     answer, seconds = await _timed(question, engine)
@@ -150,7 +150,8 @@ async def verdict(moment: Moment, engine: Local | None) -> Verdict:
 
 def _on_the_way(moment: Moment) -> int:
     file = moment.files[moment.path]
-    return file.line_start(abs(file.line_of(moment.offset) - ON_THE_WAY) % file.line_count)
+    line = file.line_of(moment.offset)
+    return file.line_start(line - ON_THE_WAY if line >= ON_THE_WAY else min(line + ON_THE_WAY, file.line_count - 1))
 
 
 async def _timed(question: NextQuestion, engine: Local | None) -> tuple[Answer, float]:
@@ -199,8 +200,8 @@ def figures(verdicts: Sequence[Verdict]) -> dict[str, float]:
     """Of the rows where an edit is due, and the seconds of all."""
     expected = [verdict for verdict in verdicts if verdict.due]
     silent = [verdict for verdict in verdicts if not verdict.due]
-    seconds = sorted(round(verdict.seconds, 2) for verdict in verdicts)
-    first_seconds = sorted(round(verdict.first_seconds, 2) for verdict in verdicts)
+    seconds = [verdict.seconds for verdict in verdicts]
+    first_seconds = [verdict.first_seconds for verdict in verdicts if verdict.first_seconds is not None]
     right, wrong = sum(verdict.right for verdict in verdicts), sum(verdict.wrong for verdict in verdicts)
     return {
         "due": len(expected),
@@ -211,11 +212,14 @@ def figures(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "not due": len(silent),
         "shown there": sum(verdict.shown for verdict in silent),
         "net": round((right - wrong) / max(1, len(expected)), 3),
-        "p50": percentile(seconds, 50),
-        "p90": percentile(seconds, 90),
-        "first p50": percentile(first_seconds, 50),
-        "first p90": percentile(first_seconds, 90),
+        **_percentiles("", seconds),
+        **_percentiles("first ", first_seconds),
     }
+
+
+def _percentiles(name: str, seconds: Iterable[float]) -> dict[str, float]:
+    ordered = sorted(seconds)
+    return {f"{name}p{percent}": round(percentile(ordered, percent), 2) for percent in (50, 90) if ordered}
 
 
 def main() -> None:

@@ -77,7 +77,7 @@ class Edit(Struct, frozen=True, omit_defaults=True):
     @property
     def rows(self) -> range:
         """The lines that it left; one where it left none."""
-        return range(self.line, self.line + max(self.after.count("\n"), 1))
+        return range(self.line, self.line + self.after.count("\n") + (not self.after.endswith("\n")))
 
     def with_texts(self, change: Callable[[str], str]) -> "Edit":
         """The edit with each of its texts changed."""

@@ -18,7 +18,7 @@ from mercury_ls.next_edit import ranking
 from mercury_ls.next_edit.alternatives import doubles_alternative
 from mercury_ls.next_edit.features import Surroundings, features_of, foreign_names, ranges_of_locals
 from mercury_ls.next_edit.kinds import kind_of
-from mercury_ls.next_edit.kinds.imports import unknown_names
+from mercury_ls.next_edit.kinds.imports import NAME, unknown_names
 from mercury_ls.next_edit.kinds.rename.clash import clash
 from mercury_ls.next_edit.kinds.rename.declared import where_declared
 from mercury_ls.next_edit.kinds.rename.rule import Rename
@@ -265,11 +265,14 @@ def _places_of(
 
 
 def _is_held_back(rule: Rule, home: Snapshot, project: Project, accepted: Sequence[Edit]) -> bool:
-    """Whether the new name is taken, or one has to be imported first for the edit of which the rule is a part."""
+    """Whether the new name is taken, or a name that came with the edit, of which a rule may be a part, has to be
+    imported first."""
     if isinstance(rule, Rename) and clash(rule, home, project, accepted):
         return True
-    whole_edit = replace(rule, after=rule.lines_after or rule.after)
-    return rule.copies_code and rule.count == 1 and bool(unknown_names(whole_edit, home, project))
+    if not rule.copies_code or rule.count > 1:
+        return False
+    came = {*NAME.findall(rule.lines_after or rule.after)} - {*NAME.findall(rule.lines_before)}
+    return bool(unknown_names(replace(rule, after=" ".join(sorted(came))), home, project))
 
 
 def _in_the_files_lines(place: Place, snapshot: Snapshot) -> Place:

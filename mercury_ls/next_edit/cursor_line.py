@@ -46,8 +46,7 @@ def is_elsewhere(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> bool
     """Whether a place is not in the last edit."""
     if not edits or edits[-1].path != snapshot.path:
         return bool(edits)
-    first, count = edits[-1].line, max(1, edits[-1].after.count("\n"))
-    return not first <= snapshot.line_of(offset) < first + count
+    return snapshot.line_of(offset) not in edits[-1].rows
 
 
 def at_cursor(question: NextQuestion) -> AskedLines:
@@ -74,8 +73,8 @@ def rewrite_of(
     answer = replace(answer, text=answer.text.removesuffix("\n"))
     rewrite = rewritten(question, asked_lines.snapshot, (asked_lines.start, asked_lines.end), answer, candidates)
     if rewrite == Silence(UNCHANGED):
-        line, stays = question.snapshot.line_of(question.offset) + 1, f"{answer.p_keep:.0%}"
-        return Silence(f"the model knows no likely change of line {line}, which stays as it is with {stays}")
+        lines = f"lines {asked_lines.first + 1} to {asked_lines.stop}"
+        return Silence(f"the model leaves {lines} as they are ({answer.p_keep:.0%} likely)")
     if isinstance(rewrite, Silence) or _writes_a_line(asked_lines.snapshot, rewrite.edits):
         return rewrite
     return Silence("the model only adds or removes lines")

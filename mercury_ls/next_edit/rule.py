@@ -78,13 +78,13 @@ class Rule(Struct, frozen=True, kw_only=True):
         return max(snapshot.line_start(line) + self.column - len(self.after), 0)
 
 
-UNTOLD = " ,\t\r\n"
-"""At the ends of code in a label."""
+TRIMMED = " ,\t\r\n"
+"""What a label leaves out at the ends of code."""
 
 
 def in_label(code: str) -> str:
     """Code of the user's, so that `without_code` knows it."""
-    return quoted(ForeignText(code.strip(UNTOLD)), LONGEST_LABEL)
+    return quoted(ForeignText(code.strip(TRIMMED)), LONGEST_LABEL)
 
 
 def without_code(text: str) -> str:

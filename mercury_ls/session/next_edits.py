@@ -18,7 +18,7 @@ from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit.cursor_line import is_elsewhere
 from mercury_ls.next_edit.pipeline import NOTHING_FOLLOWS, next_edits
 from mercury_ls.next_edit.region import SURE_ENOUGH
-from mercury_ls.next_edit.rule import UNTOLD, in_label, without_code
+from mercury_ls.next_edit.rule import TRIMMED, in_label, without_code
 from mercury_ls.session.next_questions import NextQuestions
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.questions import Questions
@@ -319,7 +319,7 @@ def _named(edit: Edit) -> str:
     """Which edit it is that nothing follows from."""
     place = f"{PurePath(edit.path).name}:{edit.line + 1}"
     change = minimal(edit.before, edit.after)
-    went, came = (text.strip(UNTOLD) for text in (edit.before[change.start : change.end], change.text))
+    went, came = (text.strip(TRIMMED) for text in (edit.before[change.start : change.end], change.text))
     if went and came:
         return f"the last one is {in_label(went)} → {in_label(came)} at {place}"
     if went or came:

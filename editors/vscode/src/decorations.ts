@@ -62,7 +62,7 @@ export class Decorations implements vscode.Disposable {
 
   /** At the end of a long line a hint is out of sight. */
   say(hint?: string): void {
-    this.status.text = hint ?? '';
+    this.status.text = (hint ?? '').replaceAll('$(', '$ ('); // else an icon
     this.status[hint ? 'show' : 'hide']();
   }
 

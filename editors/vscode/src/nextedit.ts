@@ -56,7 +56,7 @@ const AUTOMATIC = 2;
 const REST_MS = 500;
 /** The first question after an edit comes soon, for the model has to read the edit whatever the line is. */
 const FIRST_REST_MS = 150;
-/** For so long after an edit. */
+/** For so long after an edit lines are asked about. */
 const FRESH_MS = 300_000;
 const KEY = process.platform === 'darwin' ? '⌘⌥.' : 'Ctrl+Alt+.';
 const MESSAGE_MS = 8_000;
@@ -168,7 +168,7 @@ export class NextEdits implements vscode.Disposable {
     this.stopAsking();
     if (this.isEnabled) {
       this.edited = { at: Date.now(), pause };
-      this.timer = setTimeout(() => void this.ask(), wait);
+      this.timer = setTimeout(() => this.askAnew(), wait);
     }
   }
 
@@ -205,12 +205,12 @@ export class NextEdits implements vscode.Disposable {
     const { uri, line: changed } = this.changedLine;
     if (this.asking !== undefined || this.isTyping) {
       this.restSoon();
-    } else if ((uri !== here.uri || here.line !== changed) && !isSame(here, this.restedIn)) {
-      this.restedIn = here;
-      this.restedAt = Date.now();
-      if (this.isEnabled) {
-        void this.ask(AUTOMATIC, true);
+    } else if (this.isEnabled && (uri !== here.uri || here.line !== changed) && !isSame(here, this.restedIn)) {
+      void this.ask(AUTOMATIC, true);
+      if (this.asking !== undefined) {
         this.askingAtRest = this.asking;
+        this.restedIn = here;
+        this.restedAt = Date.now();
       }
     }
   }
@@ -231,6 +231,11 @@ export class NextEdits implements vscode.Disposable {
       this.restSoon();
     }
     this.asking = undefined;
+  }
+
+  private askAnew(): void {
+    this.stopAsking();
+    void this.ask();
   }
 
   private async ask(triggerKind = AUTOMATIC, rests = false): Promise<void> {
@@ -262,7 +267,7 @@ export class NextEdits implements vscode.Disposable {
         this.put(answer ? offerOf(answer, editor.document.uri.toString()) : undefined);
       }
       if (typing && !answer && triggerKind === AUTOMATIC) { // something may be left for whoever has stopped
-        this.timer = setTimeout(() => void this.ask(), this.changedAt + WRITTEN_MS - Date.now());
+        this.timer = setTimeout(() => this.askAnew(), this.changedAt + WRITTEN_MS - Date.now());
       }
     }
   }
@@ -399,7 +404,10 @@ export class NextEdits implements vscode.Disposable {
   private isIn(editor: vscode.TextEditor, line: number): boolean {
     const uri = editor.document.uri.toString();
     const edits = this.offer?.isPlace === false ? this.offer.edits : [];
-    return edits.some(({ uri: file, range }) => file === uri && range.start.line <= line && line <= range.end.line);
+    return edits.some(({ uri: file, range: { start, end } }) => {
+      const last = end.character === 0 && end.line > start.line ? end.line - 1 : end.line;
+      return file === uri && start.line <= line && line <= last;
+    });
   }
 
   // Accepting

@@ -23,7 +23,7 @@ LONGEST_ANSWER = 160
 WRITTEN = 3
 """The most changes that are written: each pass takes longer with each."""
 LEAST = -2.0
-"""The logarithm of how likely a change has to be to be written on: a less likely one is below every bar (`JOINT`)."""
+"""The logarithm of how likely a change has to be to be written on; a less likely one is below the usual bar."""
 
 JOINT = Calibration(bias=1.3, least=0.0, complete=0.0, joint=1.25)
 """Of models without a fit of their own: by how likely the text is. Fitted to 96 lines at which an edit was due, in

@@ -1,6 +1,6 @@
 """Finds and writes the likeliest changes of several places at once, over one past: what `tokens.revisions` lays out.
 
-    rewriting = Rewriting(session, past, questions, permitted_V, limit, least=-3.0)
+    rewriting = Rewriting(session, past, questions, permitted_V, limit, least=-2.0)
     yield from rewriting.judge([0, 1, 2])  # one pass: how likely each place stays, and where it may change
     yield from rewriting.write(3)          # the three likeliest changes, in common passes, up to their ends
 

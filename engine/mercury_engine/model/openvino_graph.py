@@ -169,8 +169,7 @@ class _Graph:
 
     def _adapted(self, product: ov.Node, x: ov.Node, names: Sequence[str]) -> ov.Node:
         sizes = [(f"{name}.weight", len(self.weights[f"{name}.weight"])) for name in names]
-        learned = [] if self.adapter is None else self.adapter.learned([name for name, _ in sizes])
-        if self.adapter is None or not learned:
+        if self.adapter is None or not (learned := self.adapter.learned([name for name, _ in sizes])):
             return product
         down_KI = self._input(names[0] + DOWN, partial(self.adapter.down, learned))
         up_KO = self._input(names[0] + UP, partial(self.adapter.up, sizes))

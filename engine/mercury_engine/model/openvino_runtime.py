@@ -193,12 +193,10 @@ class _Compiled:
     def _adapt(self, *, edits: bool) -> None:
         """Compute with the adapter, if there is one, or without. It takes seven times as much memory as its file, so
         it is unpacked only for as long as edits are computed."""
-        self._edits = edits
-        self._adapted = {}
         inputs = _in_one_piece(self._adapter) if edits else self._no_adapter
         for name, array in inputs.items():
             self._request.set_tensor(name, ov.Tensor(array, shared_memory=True))
-        self._adapted = inputs  # shared memory is not kept by OpenVINO
+        self._adapted, self._edits = inputs, edits  # OpenVINO does not keep shared memory
 
 
 def _in_one_piece(inputs: Mapping[str, AdapterInput]) -> dict[str, np.ndarray]:

@@ -258,8 +258,8 @@ def _descendants(node: Node) -> Iterator[Node]:
 
 def _on_a_line(source: NeededImport, statements: Sequence[Node], home: Snapshot) -> Place:
     """In order if the statements around are, or else behind the last of them."""
-    new_text = _statement(source, statements[-1], home)
-    group = _group_like(new_text, statements)
+    group = _group_like(_statement(source, statements[-1], home), statements)
+    new_text = _statement(source, group[-1], home)
     texts = [text_of(node) for node in group]
     for key in (_as_written, _plain_first) if family(home.path) in SORTED else ():
         behind = next((node for node in group if key(text_of(node)) > key(new_text)), None)

@@ -119,10 +119,10 @@ def test_lines_that_are_only_added_or_removed_are_not_offered(written):
     assert answer.silence.endswith("the model only adds or removes lines")
 
 
-def test_model_that_changes_nothing_says_where_and_how_likely_the_line_stays():
+def test_model_that_changes_nothing_says_where_and_how_likely_that_is():
     answer = answer_of(question(), Editor("nowhere", ""))
     assert not answer.edits
-    assert answer.silence.endswith("the model knows no likely change of line 13, which stays as it is with 100%")
+    assert answer.silence.endswith("the model leaves lines 12 to 14 as they are (100% likely)")
 
 
 def test_rules_come_first():

@@ -127,7 +127,7 @@ class FrozenEmbedding(nn.Module):
         self.precision = precision
         self.weight: Tensor
         self.register_buffer("weight", embedding.weight.detach().to(precision))
-        self.special = nn.Parameter(embedding.weight[: len(SPECIALS)].detach().float())
+        self.special = nn.Parameter(embedding.weight[: len(SPECIALS)].detach().float().clone())
 
     def forward(self, ids_BT: Tensor) -> Tensor:
         text_BTD = functional.embedding(ids_BT, self.weight)

@@ -23,6 +23,7 @@ local rejected = nil ---@type { buf: integer, version: integer }? where the user
 local edited = nil ---@type { buf: integer, row: integer, at: integer, read?: true }? where and when the last change was, and whether a question has followed
 local rested = nil ---@type { buf: integer, row: integer, version: integer }? where a line was asked about last
 local deaf = {} ---@type table<integer, true> clients whose server knows no next edits
+local at_rest ---@type fun()
 
 local function line_of(buf, row)
   return vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1]
@@ -236,9 +237,17 @@ local function put_away()
   offer = nil
 end
 
+-- Ends the question of the line where the user rests; if nobody has heard its answer, it may be asked again.
+local function stop_resting()
+  if resting.is_waiting() then
+    rested = nil
+  end
+  resting.stop()
+end
+
 function M.clear()
   asking.stop()
-  resting.stop()
+  stop_resting()
   put_away()
 end
 
@@ -302,6 +311,10 @@ local function ask_soon()
     wait = math.min(wait, EAGER_MS)
   end
   asking.soon(wait, function()
+    if resting.is_waiting() then -- a server answers the newest question alone
+      stop_resting()
+      resting.soon(FIRST_REST_MS, at_rest)
+    end
     ask(asking, {}, answered)
   end)
 end
@@ -312,7 +325,7 @@ local function cursor()
 end
 
 local function changed()
-  resting.stop()
+  stop_resting()
   if offer and not offers.is_current(offer) then
     M.clear()
   end
@@ -329,7 +342,7 @@ end
 
 -- Who rests in another line after an edit may be about to change it as well. What is on offer elsewhere stays if there
 -- is nothing here.
-local function at_rest()
+function at_rest()
   local here = cursor()
   local client = client_of.editor(here.buf)
   local function heard(_, err, answer)
