@@ -21,7 +21,6 @@ FROM_OUTSIDE = (SETTINGS, *WEB.glob("*schemas.py"))
 TRAINED = "its id is a row of trained weights"
 DRAFTS = "bench.replay and bench.judged ask for drafts"
 UNUSED = {
-    "field Rewritten.p_keep": "all that is told of a region that stays as it is",
     "field EngineInfo.prompts": "bench.latency tells what each key waits for",
     "field StatusParams.digests": "bench.abuse compares the server's texts with its own",
     "field SuggestParams.partial_result_token": DRAFTS,

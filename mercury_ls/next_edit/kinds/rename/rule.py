@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mercury_ls.code.differences import LINE, WORD
 from mercury_ls.code.lexemes import IMPORT
-from mercury_ls.next_edit.examples import Example, PieceRule
+from mercury_ls.next_edit.examples import Example, Piece, PieceRule
 from mercury_ls.next_edit.rule import Rule, in_label
 
 ALIAS = re.compile(r"(?<![\w.])(?P<name>[^\W\d]\w*)[ \t]+as[ \t]+(?P<alias>[^\W\d]\w*)")
@@ -36,11 +36,19 @@ class Rename(PieceRule, frozen=True, kw_only=True):
 
 def learn(example: Example) -> Iterator[Rename]:
     for hunk in example.hunks:
-        words = [piece for piece in hunk.pieces if WORD.fullmatch(piece.before) and WORD.fullmatch(piece.after)]
+        words = [piece for piece in hunk.pieces if _is_word(piece)]
         # `closed = false` that becomes `open = true` means the opposite, and its uses are not only renamed.
-        if len(words) == 1 or all({word.before, word.after} not in TRUTH_VALUES for word in words):
+        if len(words) == 1 or not any(map(_is_turned, words)):
             yield from map(Rename.of, words)
     yield from _aliases(example.before, example.after)
+
+
+def _is_word(piece: Piece) -> bool:
+    return bool(WORD.fullmatch(piece.before) and WORD.fullmatch(piece.after))
+
+
+def _is_turned(piece: Piece) -> bool:
+    return {piece.before, piece.after} in TRUTH_VALUES
 
 
 def _aliases(before: str, after: str) -> Iterator[Rename]:
