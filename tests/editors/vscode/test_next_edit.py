@@ -125,15 +125,15 @@ def test_line_in_which_the_user_rests_is_asked_about(resting):
     resting.past = len(journal(resting))
     resting.type(".")
 
-    def asked() -> list[bool]:
-        return [request["context"]["typing"] for request in messages(resting, "mercury/nextEdit")]
+    def asked() -> list[tuple[bool, bool]]:
+        contexts = [request["context"] for request in messages(resting, "mercury/nextEdit")]
+        return [(context["typing"], context["rests"]) for context in contexts]
 
-    resting.until(lambda: asked() == [True, False], "the questions while typing and after it")
+    resting.until(lambda: asked()[-1:] == [(False, False)], "the question after typing")
     answer(resting, SECOND)
     (hold := resting.folder / "hold").touch()
-    for _ in range(5):
-        resting.press("ArrowDown")
-    resting.until(lambda: asked() == [True, False, False], "the question of who rests")
+    resting.js("vscode.window.activeTextEditor.selection = new vscode.Selection(5, 0, 5, 0)")
+    resting.until(lambda: asked()[-1:] == [(False, True)], "the question of who rests")
     resting.press("End")
     hold.unlink()
     shows(resting, "aera", "area")
